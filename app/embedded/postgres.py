@@ -154,7 +154,7 @@ class Postgres(Server):
         folder = Path(tempfile.mkdtemp(prefix="relevo-"))
         if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) > LONGEST_SOCKET:
             folder.rmdir()
-            folder = Path(tempfile.mkdtemp(prefix="relevo-", dir="/tmp"))  # noqa: S108 - a new private folder, not a fixed name
+            folder = Path(tempfile.mkdtemp(prefix="relevo-", dir="/tmp"))
         return folder
 
     def _socket_folder(self) -> Path:
