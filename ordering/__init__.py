@@ -1,0 +1,1 @@
+"""The plan in Postgres: order, feeding, claiming and recording. No broker and no HTTP in here."""

@@ -1,0 +1,110 @@
+"""The engine, transactions that retry what Postgres asks to be retried, and migrations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import NullPool, Pool, QueuePool
+
+from ordering.errors import DatabaseUnreachable, Invalid
+
+T = TypeVar("T")
+RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
+TRIES = 5
+# Server side: a backend whose client host is gone ends within 3 s, also in the middle of a query (rule 8).
+SESSION_SETTINGS = {
+    "client_connection_check_interval": "1000",
+    "tcp_keepalives_idle": "1",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "3000",
+    "statement_timeout": "30000",
+    "lock_timeout": "15000",
+    "idle_in_transaction_session_timeout": "60000",
+}
+# Client side: the same bounds, so that a dead server is noticed and no call hangs.
+CONNECT = {"connect_timeout": 3, "keepalives": 1, "keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 2, "tcp_user_timeout": 3000}
+
+
+def engine(url: str, *, name: str = "relevo", pooled: bool = True, settings: dict[str, str] | None = None) -> Engine:
+    """An engine for `url` (any `postgresql://` form) whose every call is bounded in time; `name` is its application_name.
+
+    `settings` are session settings on top of the defaults. Raises Invalid if the URL is not one of Postgres.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise Invalid("RELEVO_DATABASE_URL", "is not a URL; write postgresql://user:password@host:port/database.") from None
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise Invalid("RELEVO_DATABASE_URL", f"names {parsed.get_backend_name()!r}; only postgresql:// is supported.")
+    options = " ".join(f"-c {key}={value}" for key, value in {**SESSION_SETTINGS, **(settings or {})}.items())
+    pool: type[Pool] = QueuePool if pooled else NullPool
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg"),
+        poolclass=pool,
+        connect_args={**CONNECT, "options": options, "application_name": name},
+        **({"pool_pre_ping": True, "pool_timeout": 5} if pooled else {}),
+    )
+
+
+def sqlstate(error: BaseException) -> str:
+    """The five-character SQLSTATE of a database error, or an empty string."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Whether the connection is gone or the server is starting, stopping or out of reach (not a fault of the statement)."""
+    if not isinstance(error, DBAPIError):
+        return False
+    state = sqlstate(error)
+    gone = error.connection_invalidated or state[:2] in ("08", "57") or state == "53300"
+    return (gone and state != "57014") or (isinstance(error, (OperationalError, InterfaceError)) and not state)
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn a lost or refused connection into DatabaseUnreachable, one sentence without a traceback."""
+    try:
+        yield
+    except DBAPIError as error:
+        if is_disconnect(error) or sqlstate(error)[:2] in ("28", "3D"):
+            first = str(error.orig).strip().splitlines()[0] if error.orig else "no answer"
+            raise DatabaseUnreachable(f"Postgres is unreachable: {first}") from None
+        raise
+
+
+def transact(engine: Engine, verb: Callable[[Connection], T]) -> T:
+    """Run `verb` in a transaction of its own and commit; again, up to 5 times, when Postgres reports a deadlock."""
+    for attempt in range(1, TRIES + 1):
+        try:
+            with engine.begin() as tx:
+                return verb(tx)
+        except DBAPIError as error:
+            if sqlstate(error) not in RETRIED or attempt == TRIES:
+                raise
+            time.sleep(0.01 * 2**attempt)
+    raise AssertionError("unreachable")
+
+
+def migrate(url: str) -> None:
+    """Bring the schema `relevo` to the newest version. Any number of callers at once; the others wait for the first.
+
+    Raises DatabaseUnreachable if Postgres does not answer.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    owner = engine(url, name="relevo migrate", pooled=False, settings={"statement_timeout": "0", "lock_timeout": "0"})
+    with reachable(), owner.begin() as tx:
+        # One migrator at a time; 0x72656c76 is 'relv'.
+        tx.execute(text("select pg_advisory_xact_lock(x'72656c76'::integer, 0)"))
+        tx.execute(text("create schema if not exists relevo"))
+        config.attributes["connection"] = tx
+        command.upgrade(config, "head")

@@ -1,0 +1,61 @@
+"""What a person says about a failed or interrupted item: retry, skip, resolve, with a name and a note."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text
+
+from ordering import audit, items, plans
+from ordering.errors import Invalid, NotAllowed
+from ordering.items import END_DISPATCH, Edit
+from ordering.model import UNRESOLVED, Item, State
+
+# A retry grants a fresh allowance of tries; the attempts go on counting.
+DECIDE = text("""
+    update relevo.item set state = :state, at_head = false, dispatch_id = null, not_before = null,
+        tries = case when :state = 'waiting' then 0 else tries end,
+        settled_at = case when :state = 'waiting' then null else now() end
+    where id = :id and state in ('failed', 'interrupted')
+""")
+
+
+def retry(tx: Connection, item_id: int, *, actor: str, note: str = "", change: Edit | None = None) -> Item:
+    """Let the item run again at its place, with a fresh allowance of tries, edited by `change` first if that is given.
+
+    Raises UnknownItem; NotAllowed if it is not failed or interrupted (a second press finds it waiting).
+    """
+    return _decide(tx, item_id, State.WAITING, "retry", actor=actor, note=note, change=change)
+
+
+def skip(tx: Connection, item_id: int, *, actor: str, note: str = "") -> Item:
+    """Settle the item as skipped: it is not needed any more. Raises as `retry`."""
+    return _decide(tx, item_id, State.SKIPPED, "skip", actor=actor, note=note)
+
+
+def resolve(tx: Connection, item_id: int, *, actor: str, note: str) -> Item:
+    """Settle the item as resolved by hand; `note` says how. Raises as `retry`, and Invalid if `note` is empty."""
+    if not note.strip():
+        raise Invalid("note", "is empty; say how it was resolved.")
+    return _decide(tx, item_id, State.RESOLVED, "resolve", actor=actor, note=note)
+
+
+VERBS = {"retry": "retried", "skip": "skipped", "resolve": "resolved"}
+
+
+def _decide(tx: Connection, item_id: int, state: State, verb: str, *, actor: str, note: str, change: Edit | None = None) -> Item:
+    held = items.hold(tx, item_id)
+    old = held.item
+    if old.state not in UNRESOLVED:
+        hint = "it is queued already" if old.state in (State.WAITING, State.DISPATCHED) else "only failed and interrupted items are decided"
+        raise NotAllowed(item_id, VERBS[verb], old.state, hint)
+    if change is not None:
+        items.apply(tx, old, change, actor=actor, states=list(UNRESOLVED))
+    if held.dispatch_id is not None:
+        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+    tx.execute(DECIDE, {"id": item_id, "state": state})
+    audit.record(
+        tx, actor=actor, action=verb, plan_id=held.plan.id, item_id=item_id,
+        before={"state": old.state, "attempts": old.attempts, "error": (old.error or "")[:2000]}, after={"state": state}, reason=note,
+    )
+    plans.autostart(tx, held.plan, actor=actor)
+    plans.wake(tx, held.plan.id)
+    return items.get(tx, item_id)

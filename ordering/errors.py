@@ -1,0 +1,127 @@
+"""Every refusal, named for its condition. The message is one sentence that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RelevoError(Exception):
+    """Base of all refusals. `str()` is the sentence shown to the user."""
+
+
+class Invalid(RelevoError):
+    """A value cannot be accepted; `field` names it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+
+
+class UnknownPlan(RelevoError):
+    """No plan has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no plan {name!r}; `relevo plan list` shows the plans, `relevo plan create` makes one.")
+
+
+class UnknownItem(RelevoError):
+    """No item has this id."""
+
+    def __init__(self, item_id: int) -> None:
+        super().__init__(f"There is no item {item_id}; `relevo plan show PLAN` lists a plan's items.")
+
+
+class UnknownTask(RelevoError):
+    """No worker has ever offered a task of this name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        offered = ", ".join(known) or "none yet"
+        super().__init__(
+            f"No worker has offered a task {name!r} (known: {offered}); "
+            "name its module under `imports` in relevo.toml and start a worker."
+        )
+
+
+class PlanExists(RelevoError):
+    """The name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is a plan {name!r} already; choose another name.")
+
+
+class PlanBlocked(RelevoError):
+    """A serial plan has failed or interrupted items that nobody has decided."""
+
+    def __init__(self, plan: str, items: Sequence[tuple[int, str, str]]) -> None:
+        named = ", ".join(f"{item_id} {title!r} ({state})" for item_id, title, state in items)
+        super().__init__(
+            f"Plan {plan!r} has undecided items: {named}; retry, skip or resolve each (for example `relevo retry {items[0][0]}`) first."
+        )
+        self.items = list(items)
+
+
+class NotStarted(RelevoError):
+    """Pause was asked of a plan that has no run."""
+
+    def __init__(self, plan: str) -> None:
+        super().__init__(f"Plan {plan!r} is not running, so there is nothing to pause.")
+
+
+class NotMovable(RelevoError):
+    """Only waiting and postponed items move."""
+
+    def __init__(self, item_id: int, state: str) -> None:
+        super().__init__(f"Item {item_id} is {state}; only waiting and postponed items move.")
+
+
+class NotInLine(RelevoError):
+    """The neighbour named in a move is not in the line."""
+
+    def __init__(self, item_id: int, state: str) -> None:
+        super().__init__(f"Item {item_id} cannot be the neighbour of a move: it is {state}; name a waiting or postponed item of the same plan.")
+
+
+class StaleOrder(RelevoError):
+    """The order changed since the person looked; `order` holds the ids around the gap as they are now."""
+
+    def __init__(self, order: Sequence[int]) -> None:
+        shown = ", ".join(str(item_id) for item_id in order) or "empty"
+        super().__init__(f"The order has changed since you looked; there it is now: {shown}. Nothing was moved.")
+        self.order = list(order)
+
+
+class NotAllowed(RelevoError):
+    """The item's state does not allow this verb."""
+
+    def __init__(self, item_id: int, verb: str, state: str, allowed: str) -> None:
+        super().__init__(f"Item {item_id} is {state}, so it cannot be {verb}; {allowed}.")
+        self.state = state
+
+
+class KeyConflict(RelevoError):
+    """The idempotency key was used for another body."""
+
+    def __init__(self, key: str, item_id: int) -> None:
+        super().__init__(f"key: {key!r} was already used for item {item_id} with another content; use a new key or send the same content.")
+        self.item_id = item_id
+
+
+class EntryOut(RelevoError):
+    """An unsettled item of this catalogue entry exists already."""
+
+    def __init__(self, entry: str) -> None:
+        super().__init__(f"entry: {entry!r} has an item that is not settled yet; decide or cancel it first.")
+
+
+class DatabaseUnreachable(RelevoError):
+    """Postgres does not answer, or refuses us."""
+
+
+class Pooled(RelevoError):
+    """Sessions do not last: the connection goes through a transaction pooler."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "RELEVO_DATABASE_URL leads through a transaction pooler, where a session's lock would belong to somebody else; "
+            "give workers a direct or session-pooled connection."
+        )

@@ -1,0 +1,208 @@
+"""Items as people handle them: read one, edit, postpone, cancel. Adding, moving and deciding have files of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Row, text
+
+from ordering import attempt, audit, plans
+from ordering.errors import Invalid, NotAllowed, UnknownItem
+from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
+from ordering.text import ARGS_LIMIT, checked, checked_json, visible
+
+STOP_CHANNEL = "relevo_stop"
+FARTHEST = timedelta(days=3660)  # no delay beyond ten years: such a value is a slip, and an item nobody will see again
+TITLE_LIMIT = 12_000
+KIND_LIMIT = 100
+TASK_LIMIT = 200
+
+# Running is not written: it is read from the dispatch being claimed.
+STATE = "case when i.state = 'dispatched' and d.claimed_at is not null then 'running' else i.state end"
+COLUMNS = f"""
+    i.id, i.plan_id, p.name as plan, i.position, {STATE} as state, i.at_head, i.task, i.args, i.kwargs, i.title, i.kind, i.key,
+    i.entry, i.repairs, i.not_before, i.on_interrupt, i.max_attempts, i.attempts, i.tries, i.error, i.result, i.created_at,
+    i.settled_at
+"""
+TABLES = "relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.dispatch d on d.id = i.dispatch_id"
+GET = text(f"select {COLUMNS} from {TABLES} where i.id = :id")
+
+
+def item(row: Row[tuple[object, ...]]) -> Item:
+    """An Item from a row of COLUMNS."""
+    values: dict[str, Any] = dict(row._mapping)
+    values["state"] = State(values["state"])
+    values["on_interrupt"] = OnInterrupt(values["on_interrupt"]) if values["on_interrupt"] else None
+    return Item(**values)
+
+
+def get(tx: Connection, item_id: int) -> Item:
+    """The item with this id. Raises UnknownItem."""
+    row = tx.execute(GET, {"id": item_id}).one_or_none()
+    if row is None:
+        raise UnknownItem(item_id)
+    return item(row)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An item whose plan, dispatch and own row are locked, in that order."""
+
+    item: Item
+    plan: Plan
+    dispatch_id: UUID | None
+    session_id: int | None
+
+
+WHERE = text("select plan_id from relevo.item where id = :id")
+LOCK_DISPATCH = text("""
+    select id, session_id from relevo.dispatch
+    where id = (select dispatch_id from relevo.item where id = :id) for no key update
+""")
+LOCK_ITEM = text("select id from relevo.item where id = :id for no key update")
+
+
+def hold(tx: Connection, item_id: int) -> Held:
+    """Lock plan, dispatch and item, each in a statement of its own, and read what stands then. Raises UnknownItem."""
+    plan_id = tx.execute(WHERE, {"id": item_id}).scalar_one_or_none()
+    if plan_id is None:
+        raise UnknownItem(item_id)
+    plan = plans.lock(tx, plan_id)
+    dispatch = tx.execute(LOCK_DISPATCH, {"id": item_id}).one_or_none()
+    tx.execute(LOCK_ITEM, {"id": item_id})
+    return Held(get(tx, item_id), plan, dispatch.id if dispatch else None, dispatch.session_id if dispatch else None)
+
+
+EDITABLE = (State.WAITING, State.POSTPONED, State.DISPATCHED)
+EDIT = text("""
+    update relevo.item set task = :task, args = cast(:args as jsonb), kwargs = cast(:kwargs as jsonb), title = :title, kind = :kind,
+        not_before = :not_before, on_interrupt = :on_interrupt, max_attempts = :max_attempts
+    where id = :id and state = any(:states)
+""")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What to change; None leaves a field as it is."""
+
+    task: str | None = None
+    args: list[Json] | None = None
+    kwargs: dict[str, Json] | None = None
+    title: str | None = None
+    kind: str | None = None
+    on_interrupt: OnInterrupt | None = None
+    max_attempts: int | None = None
+
+
+def edit(tx: Connection, item_id: int, change: Edit, *, actor: str) -> Item:
+    """Change an item that has not started; what is dispatched and not claimed runs as edited (rule 6).
+
+    Raises UnknownItem, NotAllowed once it runs or has ended, Invalid naming the field.
+    """
+    held = hold(tx, item_id)
+    old = held.item
+    if old.state not in EDITABLE:
+        raise NotAllowed(item_id, "edited", old.state, "only waiting, postponed and dispatched items can be edited")
+    return apply(tx, old, change, actor=actor, states=list(EDITABLE))
+
+
+def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[State]) -> Item:
+    """Write `change` to the held item `old` if it is in one of `states`, with one event. Raises Invalid."""
+    if change.max_attempts is not None and not 1 <= change.max_attempts <= 1000:
+        raise Invalid("max_attempts", f"{change.max_attempts} is out of range; use 1 to 1000.")
+    given = {name: value for name, value in vars(change).items() if value is not None}
+    tx.execute(
+        EDIT,
+        {
+            "id": old.id,
+            "states": states,
+            "task": checked("task", change.task or old.task, TASK_LIMIT),
+            "args": checked_json("args", old.args if change.args is None else change.args, ARGS_LIMIT),
+            "kwargs": checked_json("args", old.kwargs if change.kwargs is None else change.kwargs, ARGS_LIMIT),
+            "title": old.title if change.title is None else visible("title", change.title, TITLE_LIMIT),
+            "kind": old.kind if change.kind is None else visible("kind", change.kind, KIND_LIMIT),
+            "not_before": old.not_before,
+            "on_interrupt": change.on_interrupt or old.on_interrupt,
+            "max_attempts": change.max_attempts or old.max_attempts,
+        },
+    )
+    audit.record(
+        tx, actor=actor, action="edit", plan_id=old.plan_id, item_id=old.id,
+        before={name: getattr(old, name) for name in given}, after=given,
+    )
+    return get(tx, old.id)
+
+
+END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :id and ended_at is null")
+POSTPONE = text("""
+    update relevo.item set
+        state = case when :until > now() then 'postponed' else 'waiting' end,
+        not_before = case when :until > now() then cast(:until as timestamptz) end,
+        at_head = false, dispatch_id = null
+    where id = :id and state in ('waiting', 'postponed', 'dispatched')
+""")
+NOW = text("select now()")
+
+
+def checked_time(tx: Connection, field: str, when: datetime) -> datetime:
+    """`when` if it names its zone and is not more than ten years away; else raise Invalid naming `field`."""
+    if when.tzinfo is None:
+        raise Invalid(field, "has no time zone; write for example 2030-01-31T09:00:00Z.")
+    if when - tx.execute(NOW).scalar_one() > FARTHEST:
+        raise Invalid(field, "is more than ten years away; use a nearer time.")
+    return when
+
+
+def postpone(tx: Connection, item_id: int, until: datetime, *, actor: str, reason: str = "") -> Item:
+    """Take the item out of the line until `until`; it then stands at its old position. A past time puts it back now.
+
+    Raises UnknownItem, NotAllowed once it runs or has ended, Invalid.
+    """
+    held = hold(tx, item_id)
+    if held.item.state not in EDITABLE:
+        raise NotAllowed(item_id, "postponed", held.item.state, "only waiting, postponed and dispatched items can be postponed")
+    until = checked_time(tx, "until", until)
+    if held.dispatch_id is not None:
+        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+    tx.execute(POSTPONE, {"id": item_id, "until": until})
+    audit.record(
+        tx, actor=actor, action="postpone", plan_id=held.plan.id, item_id=item_id,
+        before={"state": held.item.state, "not_before": held.item.not_before}, after={"until": until}, reason=reason,
+    )
+    plans.wake(tx, held.plan.id)
+    return get(tx, item_id)
+
+
+CANCEL = text("""
+    update relevo.item set state = 'cancelled', settled_at = now(), not_before = null,
+        at_head = at_head and :running, dispatch_id = case when :running then dispatch_id end,
+        attempts = attempts + cast(:running as integer), error = case when :running then 'cancelled while it ran' else error end
+    where id = :id and state in ('waiting', 'postponed', 'dispatched') returning attempts
+""")
+STOP = text("select pg_notify(:channel, cast(:session_id as text))")
+
+
+def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Item:
+    """Settle an item that has not ended as cancelled; a running body is stopped and keeps the place until it is gone.
+
+    Raises UnknownItem, NotAllowed once it has ended.
+    """
+    held = hold(tx, item_id)
+    if held.item.state not in (*EDITABLE, State.RUNNING):
+        raise NotAllowed(item_id, "cancelled", held.item.state, "skip or resolve it" if not held.item.settled_at else "it has ended")
+    running = held.item.state is State.RUNNING
+    if held.dispatch_id is not None and not running:
+        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+    number = tx.execute(CANCEL, {"id": item_id, "running": running}).scalar_one()
+    if running and held.dispatch_id is not None:
+        attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)
+        # The dispatch stays open, and with it the head, until the process has let go: never two bodies of a serial plan.
+        tx.execute(STOP, {"channel": STOP_CHANNEL, "session_id": held.session_id})
+    audit.record(
+        tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before={"state": held.item.state}, reason=reason
+    )
+    plans.wake(tx, held.plan.id)
+    return get(tx, item_id)

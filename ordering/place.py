@@ -1,0 +1,126 @@
+"""Where in the line: the gap that a place names, and positions inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
+
+from sqlalchemy import Connection, text
+
+from ordering import position
+from ordering.errors import NotInLine
+from ordering.model import After, Before, First, Last, Place
+
+# The line that a person sees is what waits. Positions are distinct among all unsettled items, also those out of the line.
+FIRST_WAITING = text("""
+    select id, position from relevo.item
+    where plan_id = :plan_id and state = 'waiting' and id <> :but order by position, id limit 1
+""")
+LAST_UNSETTLED = text("""
+    select position from relevo.item
+    where plan_id = :plan_id and settled_at is null and id <> :but order by position desc limit 1
+""")
+ANCHOR = text("select plan_id, state, position from relevo.item where id = :id")
+BELOW = text("""
+    select position from relevo.item
+    where plan_id = :plan_id and settled_at is null and id <> :but and position < :position order by position desc limit 1
+""")
+ABOVE = text("""
+    select position from relevo.item
+    where plan_id = :plan_id and settled_at is null and id <> :but and position > :position order by position limit 1
+""")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The open interval in which a position is to be found; None is an open end."""
+
+    low: Decimal | None
+    high: Decimal | None
+
+
+def gap(tx: Connection, plan_id: int, place: Place, *, but: int = 0) -> Gap:
+    """The gap that `place` names in the locked plan, leaving the moving item `but` out of account.
+
+    Raises NotInLine if the neighbour is not a waiting or postponed item of this plan.
+    """
+
+    def one(statement: object, **parameters: object) -> Decimal | None:
+        found: Decimal | None = tx.execute(statement, {"plan_id": plan_id, "but": but, **parameters}).scalar_one_or_none()  # type: ignore[call-overload]
+        return found
+
+    match place:
+        case Last():
+            return Gap(one(LAST_UNSETTLED), None)
+        case First():
+            first = tx.execute(FIRST_WAITING, {"plan_id": plan_id, "but": but}).one_or_none()
+            if first is None:
+                return Gap(one(LAST_UNSETTLED), None)
+            return Gap(one(BELOW, position=first.position), first.position)
+        case After(neighbour):
+            at = _anchor(tx, plan_id, neighbour)
+            return Gap(at, one(ABOVE, position=at))
+        case Before(neighbour):
+            at = _anchor(tx, plan_id, neighbour)
+            return Gap(one(BELOW, position=at), at)
+        case _ as never:
+            assert_never(never)
+
+
+def _anchor(tx: Connection, plan_id: int, neighbour: int) -> Decimal:
+    row = tx.execute(ANCHOR, {"id": neighbour}).one_or_none()
+    if row is None:
+        raise NotInLine(neighbour, "not there")
+    if row.plan_id != plan_id:
+        raise NotInLine(neighbour, "in another plan")
+    if row.state not in ("waiting", "postponed"):
+        raise NotInLine(neighbour, row.state)
+    found: Decimal = row.position
+    return found
+
+
+AROUND = text("""
+    (select id, position, state not in ('waiting', 'postponed') as fixed from relevo.item
+     where plan_id = :plan_id and settled_at is null and id <> :but and position <= :low order by position desc limit :reach)
+    union all
+    (select id, position, state not in ('waiting', 'postponed') as fixed from relevo.item
+     where plan_id = :plan_id and settled_at is null and id <> :but and position > :low order by position limit :reach)
+""")
+REWRITE = text("""
+    update relevo.item set position = new.position
+    from unnest(cast(:ids as bigint[]), cast(:positions as numeric[])) as new (id, position)
+    where item.id = new.id and item.state in ('waiting', 'postponed')
+""")
+
+
+def positions(tx: Connection, plan_id: int, place: Place, count: int, *, but: int = 0) -> list[Decimal]:
+    """`count` increasing positions at `place` in the locked plan; tidies the line around the gap first when it got too fine.
+
+    Tidying changes neither the visible order nor anything that is out. Raises NotInLine; position.NoRoom between items that are out.
+    """
+    found = gap(tx, plan_id, place, but=but)
+    chosen = position.between_many(found.low, found.high, count)
+    if any(position.too_fine(one) for one in chosen):
+        tidy(tx, plan_id, found, but=but)
+        found = gap(tx, plan_id, place, but=but)
+        chosen = position.between_many(found.low, found.high, count)
+    if any(position.too_fine(one) for one in chosen):
+        raise position.NoRoom("There is no room for so many items at this place; add them last and move them.")
+    return chosen
+
+
+def tidy(tx: Connection, plan_id: int, around: Gap, *, but: int) -> None:
+    """Rewrite the positions next to the gap so that there is room again, reaching as far as needed."""
+    reach = 64
+    low = around.low if around.low is not None else -position.LIMIT
+    while True:
+        rows = tx.execute(AROUND, {"plan_id": plan_id, "but": but, "low": low, "reach": reach}).all()
+        line = sorted(((row.id, row.position, row.fixed) for row in rows), key=lambda each: each[1])
+        below = sum(1 for each in line if each[1] <= low)
+        new = position.tidy(line, below, more_left=below == reach, more_right=len(line) - below == reach)
+        if new is not None:
+            if new:
+                tx.execute(REWRITE, {"ids": list(new), "positions": list(new.values())})
+            return
+        reach *= 4

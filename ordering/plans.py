@@ -1,0 +1,214 @@
+"""Plans and their runs: create, start, pause, and the lock that every change to a line takes first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import Connection, Row, text
+from sqlalchemy.exc import IntegrityError
+
+from ordering import audit
+from ordering.errors import Invalid, NotStarted, PlanBlocked, PlanExists, UnknownPlan
+from ordering.model import OnFailure, OnInterrupt, Plan
+from ordering.text import visible
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+WAKE_CHANNEL = "relevo_feed"
+
+COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart"
+CREATE = text(f"""
+    insert into relevo.plan (name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, stop_grace)
+    values (:name, :title, :concurrency, :on_failure, :on_interrupt, :max_attempts, :autostart, :stop_grace)
+    returning {COLUMNS}
+""")
+GET = text(f"select {COLUMNS} from relevo.plan where name = :name")
+# Rule 1: the lock is a statement of its own, so that the next statement sees what the last holder committed.
+LOCK = text(f"select {COLUMNS} from relevo.plan where id = :id for no key update")
+LOCK_BY_NAME = text(f"select {COLUMNS} from relevo.plan where name = :name for no key update")
+WAKE = text("select pg_notify(:channel, cast(:plan_id as text))")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The time from start to drained or paused; `opened` tells whether this call began it."""
+
+    id: int
+    on_failure: OnFailure
+    opened: bool
+
+
+def _plan(row: Row[tuple[object, ...]]) -> Plan:
+    values = dict(row._mapping)
+    values["on_failure"] = OnFailure(values["on_failure"])
+    values["on_interrupt"] = OnInterrupt(values["on_interrupt"]) if values["on_interrupt"] else None
+    return Plan(**values)
+
+
+def create(
+    tx: Connection,
+    name: str,
+    *,
+    actor: str,
+    title: str = "",
+    concurrency: int = 1,
+    on_failure: OnFailure = OnFailure.HALT,
+    on_interrupt: OnInterrupt | None = None,
+    max_attempts: int | None = None,
+    autostart: bool = False,
+    stop_grace: timedelta = timedelta(seconds=10),
+) -> Plan:
+    """Create a plan. A stream (`concurrency` > 1) begins its run at once, since streams always run.
+
+    `max_attempts` counts tries; `stop_grace` is how long a stopping worker lets a body go on.
+    Raises PlanExists if the name is taken, Invalid if a value cannot be accepted.
+    """
+    if not NAME.fullmatch(name):
+        raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+    if not 1 <= concurrency <= 10_000:
+        raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to 10000 a stream.")
+    if max_attempts is not None and not 1 <= max_attempts <= 1000:
+        raise Invalid("max_attempts", f"{max_attempts} is out of range; use 1 to 1000.")
+    if not timedelta(0) <= stop_grace <= timedelta(days=1):
+        raise Invalid("stop_grace", "is out of range; use 0 seconds to one day.")
+    try:
+        with tx.begin_nested():
+            row = tx.execute(
+                CREATE,
+                {
+                    "name": name,
+                    "title": visible("title", title, 500),
+                    "concurrency": concurrency,
+                    "on_failure": on_failure,
+                    "on_interrupt": on_interrupt,
+                    "max_attempts": max_attempts,
+                    "autostart": autostart,
+                    "stop_grace": stop_grace,
+                },
+            ).one()
+    except IntegrityError:
+        raise PlanExists(name) from None
+    plan = _plan(row)
+    audit.record(tx, actor=actor, action="create", plan_id=plan.id, after={"name": name, "concurrency": concurrency})
+    if not plan.serial:
+        open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
+    return plan
+
+
+def get(tx: Connection, name: str) -> Plan:
+    """The plan of this name. Raises UnknownPlan."""
+    row = tx.execute(GET, {"name": name}).one_or_none()
+    if row is None:
+        raise UnknownPlan(name)
+    return _plan(row)
+
+
+def lock(tx: Connection, plan_id: int) -> Plan:
+    """Take the plan's row lock, before anything of its line, run or head is read or changed."""
+    return _plan(tx.execute(LOCK, {"id": plan_id}).one())
+
+
+def lock_by_name(tx: Connection, name: str) -> Plan:
+    """As `lock`, by name. Raises UnknownPlan."""
+    row = tx.execute(LOCK_BY_NAME, {"name": name}).one_or_none()
+    if row is None:
+        raise UnknownPlan(name)
+    return _plan(row)
+
+
+def wake(tx: Connection, plan_id: int) -> None:
+    """Tell the feeders, at commit, that this plan may have something to feed. A hint: losing it costs a second."""
+    tx.execute(WAKE, {"channel": WAKE_CHANNEL, "plan_id": plan_id})
+
+
+UNRESOLVED = text("""
+    select id, coalesce(nullif(title, ''), task), state from relevo.item
+    where plan_id = :plan_id and state in ('failed', 'interrupted') order by position, id limit 20
+""")
+OPEN_RUN = text("""
+    insert into relevo.run (plan_id, on_failure, started_by) values (:plan_id, :on_failure, :actor)
+    on conflict (plan_id) where ended_at is null do nothing returning id
+""")
+CURRENT_RUN = text("select id, on_failure from relevo.run where plan_id = :plan_id and ended_at is null")
+SET_POLICY = text("update relevo.run set on_failure = :on_failure where id = :id")
+
+
+def open_run(tx: Connection, plan: Plan, *, actor: str, on_failure: OnFailure | None) -> Run:
+    """Begin a run of the locked `plan`, or join the open one and give it the policy `on_failure` if that is not None."""
+    policy = on_failure or plan.on_failure
+    run_id = tx.execute(OPEN_RUN, {"plan_id": plan.id, "on_failure": policy, "actor": actor}).scalar_one_or_none()
+    if run_id is not None:
+        audit.record(tx, actor=actor, action="start", plan_id=plan.id, after={"on_failure": policy})
+        return Run(run_id, policy, opened=True)
+    current = tx.execute(CURRENT_RUN, {"plan_id": plan.id}).one()
+    if on_failure is not None and on_failure != current.on_failure:
+        tx.execute(SET_POLICY, {"id": current.id, "on_failure": on_failure})
+        audit.record(
+            tx, actor=actor, action="start", plan_id=plan.id,
+            before={"on_failure": current.on_failure}, after={"on_failure": on_failure},
+        )
+        return Run(current.id, on_failure, opened=False)
+    return Run(current.id, OnFailure(current.on_failure), opened=False)
+
+
+def start(tx: Connection, name: str, *, actor: str, on_failure: OnFailure | None = None) -> Run:
+    """Begin a run, with the plan's own policy unless `on_failure` is given; on a running plan only the policy changes.
+
+    Raises UnknownPlan; PlanBlocked while a serial plan has any unresolved item (rule 3).
+    """
+    plan = lock_by_name(tx, name)
+    refuse_if_blocked(tx, plan)
+    run = open_run(tx, plan, actor=actor, on_failure=on_failure)
+    wake(tx, plan.id)
+    return run
+
+
+def refuse_if_blocked(tx: Connection, plan: Plan) -> None:
+    """Raise PlanBlocked if the serial `plan` has failed or interrupted items, naming up to 20 of them."""
+    if plan.serial:
+        unresolved = tx.execute(UNRESOLVED, {"plan_id": plan.id}).all()
+        if unresolved:
+            raise PlanBlocked(plan.name, [(row[0], row[1], row[2]) for row in unresolved])
+
+
+END_RUN = text("""
+    update relevo.run set ended_at = now(), ended_as = :ended_as
+    where plan_id = :plan_id and ended_at is null returning id
+""")
+
+
+def pause(tx: Connection, name: str, *, actor: str, reason: str = "") -> None:
+    """End the open run: what is out goes on to its end, nothing more is fed. Raises UnknownPlan, NotStarted."""
+    plan = lock_by_name(tx, name)
+    if tx.execute(END_RUN, {"plan_id": plan.id, "ended_as": "paused"}).first() is None:
+        raise NotStarted(name)
+    audit.record(tx, actor=actor, action="pause", plan_id=plan.id, reason=reason)
+
+
+LEFT = text("""
+    select exists (select from relevo.item where plan_id = :plan_id and at_head)
+        or exists (select from relevo.item where plan_id = :plan_id and state = 'waiting')
+        or exists (select from relevo.item where plan_id = :plan_id and state = 'postponed')
+""")
+
+
+def close_if_drained(tx: Connection, plan: Plan) -> bool:
+    """End the run of the locked serial `plan` if nothing is waiting, postponed or out; whether it was ended."""
+    if not plan.serial or tx.execute(LEFT, {"plan_id": plan.id}).scalar_one():
+        return False
+    ended = tx.execute(END_RUN, {"plan_id": plan.id, "ended_as": "drained"}).first() is not None
+    if ended:
+        audit.record(tx, actor="relevo", action="drained", plan_id=plan.id)
+    return ended
+
+
+HAS_WAITING = text("select exists (select from relevo.item where plan_id = :plan_id and state = 'waiting')")
+
+
+def autostart(tx: Connection, plan: Plan, *, actor: str) -> None:
+    """Begin a run of the locked `plan` if it starts by itself, something waits and nothing is undecided."""
+    if not (plan.serial and plan.autostart) or tx.execute(UNRESOLVED, {"plan_id": plan.id}).first() is not None:
+        return
+    if tx.execute(HAS_WAITING, {"plan_id": plan.id}).scalar_one():
+        open_run(tx, plan, actor=actor, on_failure=None)

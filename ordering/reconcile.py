@@ -1,0 +1,110 @@
+"""Reconciling: what is declared running and has no process behind it is marked, then requeued or left to a person.
+
+Not work in a queue: it runs at the start of every service and every second in the feeder, safe in any number (rule 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, text
+
+from ordering import attempt, audit, plans
+from ordering.attempt import RELEASE_CANCELLED
+from ordering.decide import DEFAULT_MAX_ATTEMPTS, runs_again
+from ordering.items import END_DISPATCH
+from ordering.model import OnInterrupt, Outcome
+from ordering.session import LOCK_CLASS, Session, open_sessions
+
+Alive = Callable[[Session], bool | None]  # True: that very process lives; False: it is gone; None: cannot be told from here
+
+TRY_LOCK = text(f"select pg_try_advisory_xact_lock({LOCK_CLASS}, :id)")
+MARK_LOST = text("update relevo.session set lost_at = now() where id = :id and lost_at is null and closed_at is null returning id")
+GRACE_OVER = text("""
+    select coalesce(lost_at < now() - interval '5 seconds', false) from relevo.session where id = :id and closed_at is null
+""")
+CLOSE = text("update relevo.session set closed_at = now(), lost_at = coalesce(lost_at, now()) where id = :id and closed_at is null")
+
+
+def reconcile(engine: Engine, alive: Alive) -> int:
+    """Take up every session whose lock is free: mark what it ran as interrupted, requeue what may be; how many were lost.
+
+    A requeue waits for proof that the process is gone (`alive` says False), or else 5 s; a proved living one keeps its items.
+    """
+    with engine.begin() as tx:
+        sessions = open_sessions(tx)
+    lost = 0
+    for session in sessions:
+        with engine.begin() as tx:
+            if not tx.execute(TRY_LOCK, {"id": session.id}).scalar_one():
+                continue
+            if tx.execute(MARK_LOST, {"id": session.id}).first() is not None:
+                lost += 1
+                interrupt(tx, session, reason="process lost", counts=True)
+            lives = alive(session)
+            if lives is False or (lives is None and tx.execute(GRACE_OVER, {"id": session.id}).scalar_one_or_none()):
+                close(tx, session.id)
+    return lost
+
+
+OPEN_DISPATCHES = text("""
+    select d.id, d.plan_id from relevo.dispatch d
+    where d.session_id = :id and d.claimed_at is not null and d.ended_at is null order by d.plan_id, d.id
+""")
+INTERRUPT = text("""
+    update relevo.item set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted
+    where dispatch_id = :dispatch_id and state = 'dispatched' returning id, attempts
+""")
+
+
+def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, dispatch_id: UUID | None = None) -> None:
+    """Mark what the session runs (or only `dispatch_id`) as interrupted, with the evidence; `counts`: it uses up a try."""
+    process = session.process
+    evidence = (
+        f"{reason}: session {session.id}, host {process.host}, process {process.pid}, worker {process.worker}, "
+        f"open since {session.opened_at:%Y-%m-%d %H:%M:%S %Z}"
+    )
+    for dispatch in tx.execute(OPEN_DISPATCHES, {"id": session.id}).all():
+        if dispatch_id is not None and dispatch.id != dispatch_id:
+            continue
+        plans.lock(tx, dispatch.plan_id)
+        for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counts)}).all():
+            attempt.record(
+                tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counts, reason=reason, error=evidence
+            )
+            audit.record(
+                tx, actor="relevo", action="interrupted", plan_id=dispatch.plan_id, item_id=row.id, reason=evidence,
+                after={"session": session.id, "host": process.host, "pid": process.pid, "since": session.opened_at},
+            )
+
+
+REQUEUE = text("""
+    update relevo.item set state = 'waiting', at_head = false, dispatch_id = null, not_before = null
+    where id = :item_id and dispatch_id = :dispatch_id and state = 'interrupted' returning id
+""")
+CUT = text("""
+    select i.id, i.state, i.tries, coalesce(i.max_attempts, t.max_attempts, p.max_attempts, :max_attempts) as max_attempts,
+        coalesce(i.on_interrupt, t.on_interrupt, p.on_interrupt,
+            case when p.concurrency = 1 then 'hold' else 'requeue' end) as on_interrupt
+    from relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.task t on t.name = i.task
+    where i.dispatch_id = :dispatch_id
+""")
+
+
+def close(tx: Connection, session_id: int) -> None:
+    """Close a session whose process is known to be gone: requeue what may run again, free the places of cancelled items."""
+    for dispatch in tx.execute(OPEN_DISPATCHES, {"id": session_id}).all():
+        plans.lock(tx, dispatch.plan_id)
+        for row in tx.execute(CUT, {"dispatch_id": dispatch.id, "max_attempts": DEFAULT_MAX_ATTEMPTS}).all():
+            if row.state == "cancelled":
+                tx.execute(RELEASE_CANCELLED, {"item_id": row.id, "dispatch_id": dispatch.id})
+            elif row.state == "interrupted" and runs_again(OnInterrupt(row.on_interrupt), row.tries, row.max_attempts):
+                tx.execute(REQUEUE, {"item_id": row.id, "dispatch_id": dispatch.id})
+                audit.record(
+                    tx, actor="relevo", action="requeue", plan_id=dispatch.plan_id, item_id=row.id,
+                    after={"tries": row.tries, "max_attempts": row.max_attempts}, reason="the task is safe to repeat",
+                )
+        tx.execute(END_DISPATCH, {"id": dispatch.id})
+        plans.wake(tx, dispatch.plan_id)
+    tx.execute(CLOSE, {"id": session_id})

@@ -1,0 +1,122 @@
+"""A session: one pool process's life, proved by a Postgres session-level advisory lock, not by a clock (rule 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from ordering import audit, plans
+
+LOCK_CLASS = 0x72656C6F  # 'relo': the first half of every session's lock
+
+
+@dataclass(frozen=True)
+class Process:
+    """Which process stands behind a session. `pid_started` is in clock ticks since boot, as in /proc/PID/stat."""
+
+    worker: str
+    host: str
+    boot_id: str
+    pid_namespace: int
+    pid: int
+    pid_started: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """An open session as recorded."""
+
+    id: int
+    process: Process
+    opened_at: datetime
+    lost_at: datetime | None
+
+
+INSERT = text("""
+    insert into relevo.session (worker, host, boot_id, pid_namespace, pid, pid_started)
+    values (:worker, :host, :boot_id, :pid_namespace, :pid, :pid_started) returning id
+""")
+LOCK = text(f"select pg_advisory_lock({LOCK_CLASS}, :id)")
+
+
+def open_(tx: Connection, process: Process) -> int:
+    """Record a new session and take its lock on this connection, which must live as long as the process; the session's id."""
+    session_id: int = tx.execute(INSERT, vars(process)).scalar_one()
+    tx.execute(LOCK, {"id": session_id})
+    return session_id
+
+
+REOPEN = text("update relevo.session set lost_at = null, closed_at = null where id = :id")
+INTERRUPTED = text("""
+    select d.id, d.plan_id, i.id as item_id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
+    where d.session_id = :id and d.ended_at is null and i.state = 'interrupted' order by d.plan_id
+""")
+RESTORE = text("""
+    with undone as (
+        delete from relevo.attempt a using relevo.item i
+        where i.id = :item_id and i.state = 'interrupted' and i.dispatch_id = :dispatch_id
+          and a.item_id = i.id and a.number = i.attempts and a.dispatch_id = :dispatch_id
+        returning a.counts
+    )
+    update relevo.item set state = 'dispatched', error = null,
+        attempts = attempts - 1, tries = tries - cast((select counts from undone) as integer)
+    where id = :item_id and state = 'interrupted' and dispatch_id = :dispatch_id and exists (select from undone)
+    returning id
+""")
+STILL_MINE = text("""
+    select d.id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
+    where d.session_id = :id and d.ended_at is null and i.state = 'dispatched'
+""")
+
+
+def retake(tx: Connection, session_id: int) -> set[UUID]:
+    """Take the lock of this living process again on a new connection and put what is still undecided back to running.
+
+    Waits for the lock (the old backend may linger a moment; bounded by lock_timeout). Returns the dispatches that are still
+    this session's: the body of any other has been decided meanwhile and must stop.
+    """
+    tx.execute(LOCK, {"id": session_id})
+    tx.execute(REOPEN, {"id": session_id})
+    for row in tx.execute(INTERRUPTED, {"id": session_id}).all():
+        plans.lock(tx, row.plan_id)
+        if tx.execute(RESTORE, {"item_id": row.item_id, "dispatch_id": row.id}).first() is not None:
+            audit.record(
+                tx, actor="relevo", action="retaken", plan_id=row.plan_id, item_id=row.item_id,
+                after={"session": session_id}, reason="the process lives; only its connection was lost",
+            )
+    return set(tx.execute(STILL_MINE, {"id": session_id}).scalars())
+
+
+OPEN = text("""
+    select id, worker, host, boot_id, pid_namespace, pid, pid_started, opened_at, lost_at
+    from relevo.session where closed_at is null order by id
+""")
+
+
+def open_sessions(tx: Connection) -> list[Session]:
+    """Every session not closed yet, oldest first."""
+    return [
+        Session(
+            row.id,
+            Process(row.worker, row.host, row.boot_id, row.pid_namespace, row.pid, row.pid_started),
+            row.opened_at,
+            row.lost_at,
+        )
+        for row in tx.execute(OPEN)
+    ]
+
+
+BACKEND = text("select pg_backend_pid()")
+
+
+def is_pooled(first: Connection, second: Connection) -> bool:
+    """Whether two open connections share one server process, as they do behind a transaction pooler.
+
+    `first` must be idle between transactions; `second` is put into one here and stays in it.
+    """
+    mine = first.execute(BACKEND).scalar_one()
+    first.rollback()
+    return bool(second.execute(BACKEND).scalar_one() == mine)

@@ -1,0 +1,57 @@
+"""Which tasks workers offer, and what each says about queue, plan, tries and interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from ordering.errors import UnknownTask
+from ordering.model import OnInterrupt
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task as its worker declares it; None leaves the choice to the item's plan."""
+
+    name: str
+    queue: str
+    plan: str | None = None
+    on_interrupt: OnInterrupt | None = None
+    max_attempts: int | None = None
+
+
+REGISTER = text("""
+    insert into relevo.task (name, queue, plan, on_interrupt, max_attempts)
+    values (:name, :queue, :plan, :on_interrupt, :max_attempts)
+    on conflict (name) do update set queue = excluded.queue, plan = excluded.plan, on_interrupt = excluded.on_interrupt,
+        max_attempts = excluded.max_attempts, registered_at = now()
+    where (task.queue, task.plan, task.on_interrupt, task.max_attempts)
+        is distinct from (excluded.queue, excluded.plan, excluded.on_interrupt, excluded.max_attempts)
+""")
+
+
+def register(tx: Connection, offered: Iterable[TaskInfo]) -> None:
+    """Add and update the offered tasks; none is removed, since another worker may offer it."""
+    # In name order, so that two workers starting at once cannot deadlock.
+    for info in sorted(offered, key=lambda info: info.name):
+        tx.execute(REGISTER, vars(info))
+
+
+KNOWN = text("select name from relevo.task order by name")
+
+
+def require(tx: Connection, name: str) -> None:
+    """Raise UnknownTask, naming the known ones, if no worker has ever offered a task of this name."""
+    known = list(tx.execute(KNOWN).scalars())
+    if name not in known:
+        raise UnknownTask(name, known)
+
+
+QUEUES = text("select distinct queue from relevo.task")
+
+
+def queues(tx: Connection) -> list[str]:
+    """Every queue that a known task names."""
+    return list(tx.execute(QUEUES).scalars())
