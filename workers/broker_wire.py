@@ -4,9 +4,6 @@ Two kinds, because the cheap way differs: on Redis and Valkey one LPUSH of a rea
 basic.publish. Every call is bounded by `STEP_SECONDS` per round trip; errors are whatever the client library raises.
 """
 
-# celery, kombu and amqp come without complete types.
-# mypy: disable-error-code="import-untyped, no-untyped-call"
-
 from __future__ import annotations
 
 import json

@@ -1,8 +1,5 @@
 """Publishing a dispatch: one kept connection per process, every call bounded, every failure one sentence."""
 
-# celery comes without types.
-# mypy: disable-error-code="import-untyped"
-
 from __future__ import annotations
 
 import os
@@ -95,9 +92,7 @@ class Publisher:
             self._lock.release()
 
     def _reopen_and(self, work: Callable[[Wire], T]) -> T:
-        connection = self._app.connection_for_write(
-            connect_timeout=STEP_SECONDS, heartbeat=0, transport_options=REDIS_OPTIONS
-        )
+        connection = self._app.connection_for_write(connect_timeout=STEP_SECONDS, heartbeat=0, transport_options=REDIS_OPTIONS)
         try:
             self._wire = open_wire(connection)
             return work(self._wire)

@@ -1,0 +1,83 @@
+"""A worker fetches a message only when a slot is free for it (RabbitMQ; on Redis Celery's own setting does it).
+
+Celery always fetches one message more than it can run: with a long body in every slot, that message waits behind them
+while another worker idles, and RabbitMQ closes the channel when it stays unacknowledged past `consumer_timeout`.
+So here the prefetch is pinned to one unacknowledged message, and while all slots are taken nothing is consumed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import bootsteps
+from celery.worker import state
+
+
+class SlotGate(bootsteps.StartStopStep):
+    """Consumer step that cancels the AMQP consumers when the last slot is taken and resumes them when one frees."""
+
+    # Hook: started after Tasks has made `task_consumer` and `qos`, before the event loop calls `task_consumer.consume`.
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        super().__init__(consumer, **options)
+        self._open = True
+
+    def include_if(self, consumer: Any) -> bool:
+        return bool(consumer.conninfo.transport.driver_type == "amqp")
+
+    def start(self, consumer: Any) -> None:
+        """Called for each connection: pin the prefetch, and watch slots fill and free."""
+        self._consumer, self._tasks = consumer, consumer.task_consumer
+        self._pin_prefetch(consumer.qos)
+        self._consume, self._tasks.consume = self._tasks.consume, self._first_consume
+        # Hooks: the first is called by the task strategy once a slot is reserved and before the message is acknowledged;
+        # the second by each turn of the event loop, and the end of a body makes it turn.
+        consumer.on_task_message.add(self._adjust)
+        consumer.hub.on_tick.add(self._adjust)
+
+    def stop(self, consumer: Any) -> None:
+        consumer.on_task_message.discard(self._adjust)
+        if consumer.hub is not None:
+            consumer.hub.on_tick.discard(self._adjust)
+
+    @staticmethod
+    def _pin_prefetch(qos: Any) -> None:
+        # Hook: the loop writes `basic.qos` whenever `qos.value` differs from `qos.prev`, and Celery raises the value after
+        # a reconnect. Set once to 1; whatever comes later is only noted as done.
+        qos.value = 1
+        qos.update()
+
+        def noted(count: int) -> int:
+            qos.prev = count
+            return count
+
+        qos.set = noted
+
+    def _free(self) -> bool:
+        return len(state.reserved_requests) < int(self._consumer.pool.num_processes)
+
+    def _first_consume(self, no_ack: bool | None = None) -> None:
+        # Hook: the event loop calls this once per connection. Reconnected while full: take the tags, consume nothing yet.
+        self._open = self._free()
+        if self._open:
+            self._consume(no_ack)
+        else:
+            for queue in self._tasks.queues:
+                self._tasks._add_tag(queue)
+
+    def _adjust(self, *_: Any) -> None:
+        tags = self._tasks._active_tags
+        if self._consumer.task_consumer is not self._tasks or not tags or self._free() == self._open:
+            return
+        self._open = not self._open
+        for queue in self._tasks.queues:
+            tag = tags.get(queue.name)
+            if tag is None:
+                continue
+            if self._open:
+                queue.consume(tag, self._tasks._receive_callback, no_ack=False, nowait=True)
+            else:
+                # The one unacknowledged message is acknowledged only after this is written, so the broker handles the
+                # cancel first and has no chance to deliver another. Without waiting: an answer is not needed.
+                self._tasks.channel.basic_cancel(tag, nowait=True)
