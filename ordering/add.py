@@ -160,6 +160,7 @@ def _row(tx: Connection, plan: Plan, new: NewItem) -> dict[str, Any]:
         raise Invalid("key", "is empty; leave it out or write something.")
     if new.key is not None:
         content = [row[name] for name in ("task", "title", "kind", "entry", "max_attempts")]
-        content += [json.dumps(new.args, sort_keys=True), json.dumps(new.kwargs, sort_keys=True), str(new.on_interrupt), str(new.not_before)]
+        content += [json.dumps(value, sort_keys=True) for value in (new.args, new.kwargs)]
+        content += [str(new.on_interrupt), str(new.not_before)]
         row["digest"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     return row

@@ -10,14 +10,14 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from ordering import audit, plans
-from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded, after
+from ordering.decide import DEFAULT_MAX_ATTEMPTS, AlreadyDone, Ended, Failed, NotYet, Succeeded, after
 from ordering.model import Claimed, OnFailure, OnInterrupt, Outcome, State
 from ordering.text import RESULT_LIMIT, storable, storable_json
 
 # Rule 6: touch the dispatch first, then read its items in a second statement, so that what a person changed meanwhile wins.
 TOUCH = text("""
     update relevo.dispatch set claimed_at = now(), session_id = :session_id
-    where id = :dispatch_id and claimed_at is null and ended_at is null returning id
+    where id = :dispatch_id and ended_at is null and (claimed_at is null or session_id = :session_id) returning id
 """)
 READ = text("""
     select i.id, i.plan_id, p.name, p.concurrency = 1 as serial, i.task, i.args, i.kwargs, i.attempts, i.tries,
@@ -30,15 +30,21 @@ READ = text("""
 COUNT_COPY = text("update relevo.dispatch set copies_dropped = copies_dropped + 1 where id = :dispatch_id")
 
 
-def claim(tx: Connection, dispatch_id: UUID, *, session_id: int, default_max_attempts: int) -> Claimed | None:
+def claim(tx: Connection, dispatch_id: UUID, *, session_id: int) -> Claimed | None:
     """Take the dispatch for this session and return its item as it is now; None if there is nothing to claim.
 
     Nothing to claim means a second copy (counted on the dispatch), a cancelled item, or a message nobody here sent.
+    A session may repeat its own claim, since it cannot know whether a commit whose connection broke came through.
     """
     if tx.execute(TOUCH, {"dispatch_id": dispatch_id, "session_id": session_id}).first() is None:
         tx.execute(COUNT_COPY, {"dispatch_id": dispatch_id})
         return None
-    row = tx.execute(READ, {"dispatch_id": dispatch_id, "max_attempts": default_max_attempts}).one_or_none()
+    return claimed(tx, dispatch_id)
+
+
+def claimed(tx: Connection, dispatch_id: UUID) -> Claimed | None:
+    """What the claimed dispatch runs, or None if its item is not out any more."""
+    row = tx.execute(READ, {"dispatch_id": dispatch_id, "max_attempts": DEFAULT_MAX_ATTEMPTS}).one_or_none()
     if row is None:
         return None
     return Claimed(
@@ -70,7 +76,7 @@ SETTLE = text("""
     where id = :item_id and dispatch_id = :dispatch_id and state = 'dispatched'
     returning attempts
 """)
-END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :dispatch_id and ended_at is null returning claimed_at")
+END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :dispatch_id and ended_at is null")
 RECORD = text("""
     insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
     select :item_id, :number, id, session_id, coalesce(claimed_at, now()), :outcome, :counts, :reason, :error
@@ -82,47 +88,72 @@ RELEASE_CANCELLED = text("""
 """)
 
 
-def finish(tx: Connection, claimed: Claimed, ended: Ended) -> State | None:
+def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
     """Record how the claimed item's body `ended` and return its new state; None if somebody else decided meanwhile.
 
     In that case nothing changes but the trail, which keeps the late result; the place of a cancelled item is freed.
     """
-    if claimed.serial:
-        plans.lock(tx, claimed.plan_id)
-        halts = tx.execute(POLICY, {"plan_id": claimed.plan_id}).scalar_one_or_none() != OnFailure.CONTINUE
+    if run.serial:
+        plans.lock(tx, run.plan_id)
+        halts = tx.execute(POLICY, {"plan_id": run.plan_id}).scalar_one_or_none() != OnFailure.CONTINUE
     else:
         halts = False
     following = after(
-        ended, serial=claimed.serial, halts=halts, tries=claimed.tries, max_attempts=claimed.max_attempts, jitter=random.random()
+        ended, serial=run.serial, halts=halts, tries=run.tries, max_attempts=run.max_attempts, jitter=random.random()
     )
     reason, error, result, until = _written(ended)
-    tx.execute(END_DISPATCH, {"dispatch_id": claimed.dispatch_id})
-    row = tx.execute(
-        SETTLE,
-        {
-            "item_id": claimed.item_id,
-            "dispatch_id": claimed.dispatch_id,
-            "state": following.state,
-            "keeps_head": following.keeps_head,
-            "until": until,
-            "delay": following.delay,
-            "error": error,
-            "result": result,
-            "args": json.dumps(ended.args) if isinstance(ended, Failed) and ended.args is not None else None,
-            "kwargs": json.dumps(ended.kwargs) if isinstance(ended, Failed) and ended.kwargs is not None else None,
-            "attempted": int(following.outcome is not None),
-            "counted": int(following.counts),
-            "settled": following.state in (State.SUCCEEDED, State.SKIPPED),
-        },
-    ).one_or_none()
+    change = ended if isinstance(ended, Failed) else None
+    settle = {
+        "item_id": run.item_id,
+        "dispatch_id": run.dispatch_id,
+        "state": following.state,
+        "keeps_head": following.keeps_head,
+        "until": until,
+        "delay": following.delay,
+        "error": error,
+        "result": result,
+        "args": json.dumps(change.args) if change and change.args is not None else None,
+        "kwargs": json.dumps(change.kwargs) if change and change.kwargs is not None else None,
+        "attempted": int(following.outcome is not None),
+        "counted": int(following.counts),
+        "settled": following.state in (State.SUCCEEDED, State.SKIPPED),
+    }
+    row = tx.execute(SETTLE, settle).one_or_none()
+    if row is None and restore(tx, run.item_id, run.dispatch_id):
+        # Marked as interrupted and not decided yet: the process that holds the result was there all the time.
+        row = tx.execute(SETTLE, settle).one_or_none()
     if row is None:
-        _keep_late(tx, claimed, following.outcome, reason or error or "")
-        return None
+        known = _own_commit(tx, run)
+        if known is None:
+            _keep_late(tx, run, following.outcome, reason or error or "")
+        return known
+    tx.execute(END_DISPATCH, {"dispatch_id": run.dispatch_id})
     if following.outcome is None:
-        audit.record(tx, actor=f"task {claimed.task}", action=following.state, plan_id=claimed.plan_id, item_id=claimed.item_id, reason=reason)
+        actor = f"task {run.task}"
+        audit.record(tx, actor=actor, action=following.state, plan_id=run.plan_id, item_id=run.item_id, reason=reason)
     else:
-        record(tx, claimed.item_id, row.attempts, claimed.dispatch_id, following.outcome, counts=following.counts, reason=reason, error=error)
+        outcome, counts = following.outcome, following.counts
+        record(tx, run.item_id, row.attempts, run.dispatch_id, outcome, counts=counts, reason=reason, error=error)
     return following.state
+
+
+RESTORE = text("""
+    with undone as (
+        delete from relevo.attempt a using relevo.item i
+        where i.id = :item_id and i.state = 'interrupted' and i.dispatch_id = :dispatch_id
+          and a.item_id = i.id and a.number = i.attempts and a.dispatch_id = :dispatch_id
+        returning a.counts
+    )
+    update relevo.item set state = 'dispatched', error = null,
+        attempts = attempts - 1, tries = tries - cast((select counts from undone) as integer)
+    where id = :item_id and state = 'interrupted' and dispatch_id = :dispatch_id and exists (select from undone)
+    returning id
+""")
+
+
+def restore(tx: Connection, item_id: int, dispatch_id: UUID) -> bool:
+    """Turn an interrupted item that nobody has decided back to running, on behalf of its living process; whether it was."""
+    return tx.execute(RESTORE, {"item_id": item_id, "dispatch_id": dispatch_id}).first() is not None
 
 
 def record(
@@ -131,7 +162,10 @@ def record(
     """Add attempt `number` of the item to its history; `counts` tells whether it used up a try."""
     tx.execute(
         RECORD,
-        {"item_id": item_id, "number": number, "dispatch_id": dispatch_id, "outcome": outcome, "counts": counts, "reason": reason, "error": error},
+        {
+            "item_id": item_id, "number": number, "dispatch_id": dispatch_id,
+            "outcome": outcome, "counts": counts, "reason": reason, "error": error,
+        },
     )
 
 
@@ -150,11 +184,25 @@ def _written(ended: Ended) -> tuple[str, str | None, str | None, datetime | None
             return storable(reason, 2000), None, None, until
 
 
-def _keep_late(tx: Connection, claimed: Claimed, outcome: Outcome | None, detail: str) -> None:
-    tx.execute(RELEASE_CANCELLED, {"item_id": claimed.item_id, "dispatch_id": claimed.dispatch_id})
+RECORDED = text("""
+    select i.state from relevo.attempt a join relevo.item i on i.id = a.item_id
+    where a.item_id = :item_id and a.number = :number and a.dispatch_id = :dispatch_id and a.outcome <> 'interrupted'
+""")
+
+
+def _own_commit(tx: Connection, run: Claimed) -> State | None:
+    """The state this very attempt was finished with, if an earlier commit of it came through though its connection broke."""
+    parameters = {"item_id": run.item_id, "number": run.attempt, "dispatch_id": run.dispatch_id}
+    state = tx.execute(RECORDED, parameters).scalar_one_or_none()
+    return State(state) if state else None
+
+
+def _keep_late(tx: Connection, run: Claimed, outcome: Outcome | None, detail: str) -> None:
+    tx.execute(RELEASE_CANCELLED, {"item_id": run.item_id, "dispatch_id": run.dispatch_id})
+    tx.execute(END_DISPATCH, {"dispatch_id": run.dispatch_id})
     audit.record(
-        tx, actor="relevo", action="late result", plan_id=claimed.plan_id, item_id=claimed.item_id,
-        after={"dispatch": str(claimed.dispatch_id), "outcome": outcome, "detail": detail[:2000]},
+        tx, actor="relevo", action="late result", plan_id=run.plan_id, item_id=run.item_id,
+        after={"dispatch": str(run.dispatch_id), "outcome": outcome, "detail": detail[:2000]},
         reason="the item was decided before its body ended",
     )
 
@@ -171,3 +219,11 @@ def write_output(tx: Connection, item_id: int, attempt: int, *, head: str, tail:
     """Store what the running attempt printed so far: its beginning, its end, and how many bytes lie between and were left out."""
     tx.execute(text("set local synchronous_commit = off"))
     tx.execute(WRITE_OUTPUT, {"item_id": item_id, "attempt": attempt, "head": head, "tail": tail, "left_out": left_out})
+
+
+CUT = text("update relevo.dispatch set cut = :reason where id = :dispatch_id and ended_at is null")
+
+
+def announce_cut(tx: Connection, dispatch_id: UUID, reason: str) -> None:
+    """Say why the process of this dispatch is about to be killed (a time limit), so that its loss is recorded as this failure."""
+    tx.execute(CUT, {"dispatch_id": dispatch_id, "reason": reason})

@@ -31,7 +31,14 @@ SESSION_SETTINGS = {
     "idle_in_transaction_session_timeout": "60000",
 }
 # Client side: the same bounds, so that a dead server is noticed and no call hangs.
-CONNECT = {"connect_timeout": 3, "keepalives": 1, "keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 2, "tcp_user_timeout": 3000}
+CONNECT = {
+    "connect_timeout": 3,
+    "keepalives": 1,
+    "keepalives_idle": 1,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 3000,
+}
 
 
 def engine(url: str, *, name: str = "relevo", pooled: bool = True, settings: dict[str, str] | None = None) -> Engine:

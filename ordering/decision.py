@@ -5,8 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from ordering import audit, items, plans
+from ordering.attempt import END_DISPATCH
 from ordering.errors import Invalid, NotAllowed
-from ordering.items import END_DISPATCH, Edit
+from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, State
 
 # A retry grants a fresh allowance of tries; the attempts go on counting.
@@ -50,7 +51,7 @@ def _decide(tx: Connection, item_id: int, state: State, verb: str, *, actor: str
     if change is not None:
         items.apply(tx, old, change, actor=actor, states=list(UNRESOLVED))
     if held.dispatch_id is not None:
-        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(DECIDE, {"id": item_id, "state": state})
     audit.record(
         tx, actor=actor, action=verb, plan_id=held.plan.id, item_id=item_id,

@@ -78,7 +78,9 @@ class NotInLine(RelevoError):
     """The neighbour named in a move is not in the line."""
 
     def __init__(self, item_id: int, state: str) -> None:
-        super().__init__(f"Item {item_id} cannot be the neighbour of a move: it is {state}; name a waiting or postponed item of the same plan.")
+        super().__init__(
+            f"Item {item_id} cannot be the neighbour of a move: it is {state}; name a waiting or postponed item of the same plan."
+        )
 
 
 class StaleOrder(RelevoError):
@@ -86,7 +88,7 @@ class StaleOrder(RelevoError):
 
     def __init__(self, order: Sequence[int]) -> None:
         shown = ", ".join(str(item_id) for item_id in order) or "empty"
-        super().__init__(f"The order has changed since you looked; there it is now: {shown}. Nothing was moved.")
+        super().__init__(f"The order has changed since you looked; here it is now: {shown}. Nothing was moved.")
         self.order = list(order)
 
 

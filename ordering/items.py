@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from ordering import attempt, audit, plans
+from ordering.attempt import END_DISPATCH
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
 from ordering.text import ARGS_LIMIT, checked, checked_json, visible
@@ -84,6 +85,11 @@ EDIT = text("""
 """)
 
 
+WITHDRAW = text("""
+    update relevo.item set state = 'waiting', at_head = false, dispatch_id = null where id = :id and state = 'dispatched'
+""")
+
+
 @dataclass(frozen=True)
 class Edit:
     """What to change; None leaves a field as it is."""
@@ -106,6 +112,11 @@ def edit(tx: Connection, item_id: int, change: Edit, *, actor: str) -> Item:
     old = held.item
     if old.state not in EDITABLE:
         raise NotAllowed(item_id, "edited", old.state, "only waiting, postponed and dispatched items can be edited")
+    if change.task is not None and change.task != old.task and held.dispatch_id is not None:
+        # The message names the old task and lies in its queue: it is taken back, and the item is fed anew.
+        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
+        tx.execute(WITHDRAW, {"id": item_id})
+        plans.wake(tx, held.plan.id)
     return apply(tx, old, change, actor=actor, states=list(EDITABLE))
 
 
@@ -136,7 +147,6 @@ def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[S
     return get(tx, old.id)
 
 
-END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :id and ended_at is null")
 POSTPONE = text("""
     update relevo.item set
         state = case when :until > now() then 'postponed' else 'waiting' end,
@@ -166,7 +176,7 @@ def postpone(tx: Connection, item_id: int, until: datetime, *, actor: str, reaso
         raise NotAllowed(item_id, "postponed", held.item.state, "only waiting, postponed and dispatched items can be postponed")
     until = checked_time(tx, "until", until)
     if held.dispatch_id is not None:
-        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(POSTPONE, {"id": item_id, "until": until})
     audit.record(
         tx, actor=actor, action="postpone", plan_id=held.plan.id, item_id=item_id,
@@ -195,7 +205,7 @@ def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Ite
         raise NotAllowed(item_id, "cancelled", held.item.state, "skip or resolve it" if not held.item.settled_at else "it has ended")
     running = held.item.state is State.RUNNING
     if held.dispatch_id is not None and not running:
-        tx.execute(END_DISPATCH, {"id": held.dispatch_id})
+        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     number = tx.execute(CANCEL, {"id": item_id, "running": running}).scalar_one()
     if running and held.dispatch_id is not None:
         attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)

@@ -1,7 +1,7 @@
 """Positions of items in a line: exact decimals, so that a move writes one row.
 
-Everything is computed on integers, never with decimal arithmetic: that would round to whatever context the calling
-thread has. Write a position with `format(position, "f")`; `str()` may show an exponent.
+Computed on integers, since decimal arithmetic would round to whatever context the calling thread has. Write a position
+with `format(position, "f")`; `str()` may show an exponent.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,9 @@ from decimal import Decimal
 
 from ordering.errors import RelevoError
 
-SCALE = 24
-"""The most digits after the point that the column takes. Three drops into one gap cost about one: the gap from 3 to 4 takes some 70."""
-
-LIMIT = Decimal("1E15")
-"""Every position lies strictly between -LIMIT and LIMIT: at most 41 characters with sign and point."""
-
+SCALE = 24  # most digits after the point; three drops into one gap cost about one, so the gap from 3 to 4 takes some 70
+LIMIT = Decimal("1E15")  # positions lie strictly between -LIMIT and LIMIT: at most 41 characters with sign and point
 COARSEST = 15  # exponent of the roundest number tried: that of LIMIT
-
 TIDY_SCALE = 15
 """Digits that the narrowest tidied window may have; two doublings of a window allow one less, so that a wide one comes out
 emptier. Simulated: this rewrites 1.9 to 4.6 rows per drop into one gap before a fixed item; other settings came to 120."""
@@ -86,8 +81,8 @@ def tidy(
     neighbours: (item id, position, fixed) in the order of the line, without the item about to be placed. Fixed ones keep
     their position and are not crossed. gap: the index at which the item will be placed, 0 to len(neighbours).
     more_left, more_right: whether the line goes on beyond that end of neighbours.
-    Out: position by id, for those that change only; order kept, all distinct; empty when there is room already. None when a
-    longer stretch of the line is needed, never when both ends are the line's own.
+    Out: position by id, only for those that change; empty when there is room already; None when a longer stretch of the line is
+    needed, never when both ends are the line's own. Order kept, all distinct.
     Raises NoRoom when the fixed items leave none, ValueError when gap is not in the line.
     """
     if not 0 <= gap <= len(neighbours):
@@ -106,10 +101,7 @@ def tidy(
         if (start, stop) == (leftmost, beyond) and not _fit(places, scale):
             places, scale = between_many(low, high, len(places)), SCALE
             if not _fit(places, scale):
-                raise NoRoom(
-                    f"No position is free between {_text(low)} and {_text(high)}, because the items around it are out and keep "
-                    "their places: choose another place, or wait until one of them is settled."
-                )
+                raise NoRoom(f"No position is free between {_text(low)} and {_text(high)}, where items are out: choose another place.")
         if _fit(places, scale):
             del places[gap - start]
             window = zip(neighbours[start:stop], places, strict=True)

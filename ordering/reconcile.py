@@ -11,9 +11,8 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, text
 
 from ordering import attempt, audit, plans
-from ordering.attempt import RELEASE_CANCELLED
-from ordering.decide import DEFAULT_MAX_ATTEMPTS, runs_again
-from ordering.items import END_DISPATCH
+from ordering.attempt import END_DISPATCH, RELEASE_CANCELLED
+from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
 from ordering.session import LOCK_CLASS, Session, open_sessions
 
@@ -49,7 +48,7 @@ def reconcile(engine: Engine, alive: Alive) -> int:
 
 
 OPEN_DISPATCHES = text("""
-    select d.id, d.plan_id from relevo.dispatch d
+    select d.id, d.plan_id, d.cut from relevo.dispatch d
     where d.session_id = :id and d.claimed_at is not null and d.ended_at is null order by d.plan_id, d.id
 """)
 INTERRUPT = text("""
@@ -69,6 +68,9 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
         if dispatch_id is not None and dispatch.id != dispatch_id:
             continue
         plans.lock(tx, dispatch.plan_id)
+        if dispatch.cut is not None:
+            _fail(tx, dispatch.id, dispatch.cut)
+            continue
         for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counts)}).all():
             attempt.record(
                 tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counts, reason=reason, error=evidence
@@ -77,6 +79,12 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
                 tx, actor="relevo", action="interrupted", plan_id=dispatch.plan_id, item_id=row.id, reason=evidence,
                 after={"session": session.id, "host": process.host, "pid": process.pid, "since": session.opened_at},
             )
+
+
+def _fail(tx: Connection, dispatch_id: UUID, cut: str) -> None:
+    run = attempt.claimed(tx, dispatch_id)
+    if run is not None:
+        attempt.finish(tx, run, Failed(reason=cut, error=cut))
 
 
 REQUEUE = text("""
@@ -105,6 +113,6 @@ def close(tx: Connection, session_id: int) -> None:
                     tx, actor="relevo", action="requeue", plan_id=dispatch.plan_id, item_id=row.id,
                     after={"tries": row.tries, "max_attempts": row.max_attempts}, reason="the task is safe to repeat",
                 )
-        tx.execute(END_DISPATCH, {"id": dispatch.id})
+        tx.execute(END_DISPATCH, {"dispatch_id": dispatch.id})
         plans.wake(tx, dispatch.plan_id)
     tx.execute(CLOSE, {"id": session_id})

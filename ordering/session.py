@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import audit, plans
+from ordering import attempt, audit, plans
 
 LOCK_CLASS = 0x72656C6F  # 'relo': the first half of every session's lock
 
@@ -54,18 +54,6 @@ INTERRUPTED = text("""
     select d.id, d.plan_id, i.id as item_id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
     where d.session_id = :id and d.ended_at is null and i.state = 'interrupted' order by d.plan_id
 """)
-RESTORE = text("""
-    with undone as (
-        delete from relevo.attempt a using relevo.item i
-        where i.id = :item_id and i.state = 'interrupted' and i.dispatch_id = :dispatch_id
-          and a.item_id = i.id and a.number = i.attempts and a.dispatch_id = :dispatch_id
-        returning a.counts
-    )
-    update relevo.item set state = 'dispatched', error = null,
-        attempts = attempts - 1, tries = tries - cast((select counts from undone) as integer)
-    where id = :item_id and state = 'interrupted' and dispatch_id = :dispatch_id and exists (select from undone)
-    returning id
-""")
 STILL_MINE = text("""
     select d.id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
     where d.session_id = :id and d.ended_at is null and i.state = 'dispatched'
@@ -82,7 +70,7 @@ def retake(tx: Connection, session_id: int) -> set[UUID]:
     tx.execute(REOPEN, {"id": session_id})
     for row in tx.execute(INTERRUPTED, {"id": session_id}).all():
         plans.lock(tx, row.plan_id)
-        if tx.execute(RESTORE, {"item_id": row.item_id, "dispatch_id": row.id}).first() is not None:
+        if attempt.restore(tx, row.item_id, row.id):
             audit.record(
                 tx, actor="relevo", action="retaken", plan_id=row.plan_id, item_id=row.item_id,
                 after={"session": session_id}, reason="the process lives; only its connection was lost",

@@ -72,6 +72,7 @@ STATEMENTS = (
         claimed_at timestamptz,
         session_id integer references relevo.session,
         copies_dropped integer not null default 0,
+        cut text,
         ended_at timestamptz,
         check ((claimed_at is null) = (session_id is null))
     )""",
