@@ -80,7 +80,10 @@ RUNNING = text("""
     where i.id = :id
 """)
 EVENTS = text("select at, actor, action, before, after, reason from relevo.event where item_id = :id order by id desc limit :limit")
-MOMENT = text("select now() as now, (select d.created_at from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id where i.id = :id) as dispatched_at")
+MOMENT = text("""
+    select now() as now, (
+        select d.created_at from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id where i.id = :id) as dispatched_at
+""")
 
 
 def history(tx: Connection, item_id: int) -> History:

@@ -1,0 +1,98 @@
+"""Run-all: add every entry of a catalogue's plan that is not there already, in the preset order, and start the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from app.catalogue import CataloguePlan, Entry
+from app.known_tasks import require
+from ordering import add, items, plan_edit, plans
+from ordering.errors import Invalid, PlanExists, UnknownPlan
+from ordering.model import Plan
+
+ONCE = "succeeded, and runs once"
+
+
+@dataclass(frozen=True)
+class Left:
+    """An entry that was not added, and why: the state of its item, or ONCE."""
+
+    key: str
+    why: str
+
+
+@dataclass(frozen=True)
+class AllAdded:
+    """What run-all did: ids of the items it added, in their order, what it left out, and the run."""
+
+    plan: Plan
+    added: Sequence[int]
+    left: Sequence[Left]
+    run: plans.Run
+
+
+def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, actor: str) -> AllAdded:
+    """Add the entries of `plan` (or those of `keys`, in that order) that are not in the line or undecided, and start it.
+
+    The plan is created if it is missing and takes the settings that the catalogue states. Entries with `once` that have
+    succeeded are left out. Called twice at once, nothing is added twice: the plan's row lock lets one in after the other.
+
+    Raises Invalid for an unknown key, UnknownTask, PlanBlocked while a serial plan has undecided items; nothing is added then.
+    """
+    entries = [_entry(plan, key) for key in dict.fromkeys(keys)] if keys else list(plan.entries)
+    require(tx, (work.task for entry in entries for work in (entry.work, entry.repair) if work is not None))
+    held = _lock(tx, plan, actor=actor)
+    plans.refuse_if_blocked(tx, held)
+    held = plan_edit.edit(tx, held, dict(plan.settings), actor=actor)
+    out = _unsettled(tx, held, entries)
+    done = _succeeded(tx, held, [entry for entry in entries if entry.once])
+    wanted = [entry for entry in entries if entry.key not in out and entry.key not in done]
+    added = add.add_many(tx, held.name, [entry.item() for entry in wanted], actor=actor)
+    run = plans.start(tx, held.name, actor=actor)
+    left = [Left(entry.key, out.get(entry.key, ONCE)) for entry in entries if entry.key in out or entry.key in done]
+    return AllAdded(held, [each.id for each in added], left, run)
+
+
+def _entry(plan: CataloguePlan, key: str) -> Entry:
+    entry = plan.entry(key)
+    if entry is None:
+        known = ", ".join(entry.key for entry in plan.entries) or "none"
+        raise Invalid("key", f"plan {plan.name!r} has no entry {key[:80]!r} (it has: {known}).")
+    return entry
+
+
+def _lock(tx: Connection, plan: CataloguePlan, *, actor: str) -> Plan:
+    try:
+        return plans.lock_by_name(tx, plan.name)
+    except UnknownPlan:
+        # Another call may create it at the same time: its commit is waited for, and then the plan is there.
+        with suppress(PlanExists):
+            plans.create(tx, plan.name, actor=actor, **plan.settings)
+        return plans.lock_by_name(tx, plan.name)
+
+
+UNSETTLED = text(f"""
+    select i.entry, {items.STATE} as state from relevo.item i left join relevo.dispatch d on d.id = i.dispatch_id
+    where i.plan_id = :plan_id and i.entry = any(:keys) and i.settled_at is null
+""")
+
+
+def _unsettled(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> dict[str, str]:
+    """By key, the states of the entries' items that are in the line, out or undecided."""
+    rows = tx.execute(UNSETTLED, {"plan_id": plan.id, "keys": [entry.key for entry in entries]})
+    return {row.entry: row.state for row in rows}
+
+
+SUCCEEDED = text("""
+    select key from unnest(cast(:keys as text[])) as key
+    where exists (select from relevo.item where plan_id = :plan_id and entry = key and state = 'succeeded')
+""")
+
+
+def _succeeded(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> set[str]:
+    """The keys among the entries of which an item has succeeded already."""
+    return set(tx.execute(SUCCEEDED, {"plan_id": plan.id, "keys": [entry.key for entry in entries]}).scalars())

@@ -1,0 +1,32 @@
+"""Edit a plan's settings; what runs already keeps the policy of its run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from ordering import audit, plans
+from ordering.errors import Invalid
+from ordering.model import Plan
+
+EDITABLE = ("title", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace")
+READ = text(f"select {', '.join(EDITABLE)} from relevo.plan where id = :id")
+WRITE = text(f"update relevo.plan set {', '.join(f'{name} = :{name}' for name in EDITABLE)} where id = :id")
+
+
+def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> Plan:
+    """Give the locked `plan` the settings in `change`, by their names in `plans.create`; the rest stays.
+
+    An edit that changes nothing records nothing. Raises Invalid for a name that is no setting.
+    """
+    for name in change:
+        if name not in EDITABLE:
+            raise Invalid(name, f"is not a setting of a plan; the settings are {', '.join(EDITABLE)}.")
+    old = dict(tx.execute(READ, {"id": plan.id}).one()._mapping)
+    changed = {name: value for name, value in change.items() if value != old[name]}
+    if not changed:
+        return plan
+    tx.execute(WRITE, {**old, **changed, "id": plan.id})
+    audit.record(tx, actor=actor, action="edit", plan_id=plan.id, before={name: old[name] for name in changed}, after=changed)
+    return plans.get(tx, plan.name)
