@@ -221,6 +221,25 @@ def write_output(tx: Connection, item_id: int, attempt: int, *, head: str, tail:
     tx.execute(WRITE_OUTPUT, {"item_id": item_id, "attempt": attempt, "head": head, "tail": tail, "left_out": left_out})
 
 
+UNCLAIMED = text("""
+    select id from relevo.dispatch where id = :dispatch_id and task = :task and claimed_at is null and ended_at is null
+    for no key update
+""")
+
+
+def refuse(tx: Connection, dispatch_id: UUID, task: str, why: Failed) -> None:
+    """Fail the item of an unclaimed dispatch whose message a worker could not take, such as one for a task it does not have."""
+    plan_id = tx.execute(text("select plan_id from relevo.dispatch where id = :id"), {"id": dispatch_id}).scalar_one_or_none()
+    if plan_id is None:
+        return
+    plans.lock(tx, plan_id)
+    if tx.execute(UNCLAIMED, {"dispatch_id": dispatch_id, "task": task}).first() is not None:
+        run = claimed(tx, dispatch_id)
+        if run is not None:
+            finish(tx, run, why)
+            plans.wake(tx, plan_id)
+
+
 CUT = text("update relevo.dispatch set cut = :reason where id = :dispatch_id and ended_at is null")
 
 

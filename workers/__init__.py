@@ -1,0 +1,17 @@
+"""Celery lives here and nowhere else: `from workers import celery` is the one application."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+    celery: Celery
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, so that a command that only needs settings or the database does not load Celery (0.3 s).
+    if name == "celery":
+        from workers.celeryapp import celery
+
+        return celery
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

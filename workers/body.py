@@ -1,0 +1,158 @@
+"""Running a body: whatever it returns or raises becomes a value that can be recorded."""
+
+from __future__ import annotations
+
+import json
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
+from kombu.utils.json import dumps, loads
+
+from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
+from ordering.model import Json
+from ordering.text import storable
+from workers import shell, webhook
+
+TRACE_LIMIT = 12_000  # characters of a traceback that are kept; the end tells most, so the cut is in the middle
+DEEPEST = 60  # frames of a traceback that are written out: a recursion of 10,000 says no more than its two ends
+
+
+class TimedOut(Exception):
+    """A command was still running at the end of its own `timeout`; the message is one sentence."""
+
+
+# Errors of the built-in tasks are sentences; where in our code they were raised says nothing.
+PLAIN = (shell.BadCommand, shell.CommandFailed, webhook.BadRequest, webhook.RequestFailed, TimedOut)
+
+
+class Stopped(BaseException):
+    """TERM came: this process was told to let go of its body (cancel, shutdown, lost session)."""
+
+
+class Postpone(Exception):
+    """What a precheck raises, or returns, to put the item off until `until` (with a time zone)."""
+
+    def __init__(self, until: datetime, reason: str = "") -> None:
+        super().__init__(until, reason)
+        self.until, self.reason = until, reason
+
+
+class Done(Exception):
+    """What a precheck raises, or returns, when the work is done already: the item settles as skipped, with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RetryIn(Retry):
+    """A retry that the task asked for; the delay is a row in Postgres, never a message."""
+
+    def __init__(self, delay: timedelta, cause: BaseException | None, args: Json = None, kwargs: Json = None) -> None:
+        super().__init__(message="retry", exc=None, when=delay.total_seconds())
+        self.delay, self.cause, self.new_args, self.new_kwargs = delay, cause, args, kwargs
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """TERM raises Stopped in this block, which must run in the main thread. Once: a body that lets go slowly is not hit again."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Stopped
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run(call: Callable[[], Any], *, precheck: Callable[[], Any] | None = None, exhausted: Callable[[], bool]) -> Ended:
+    """Run `precheck` and then `call`, and say how that ended. Raises Stopped only.
+
+    A precheck lets go by returning None or True. `exhausted` tells, after a failure, whether the task's own retries are used up.
+    """
+    try:
+        if precheck is not None:
+            verdict = precheck()
+            if isinstance(verdict, (Done, Postpone)):
+                raise verdict
+            if verdict is not None and verdict is not True:
+                raise TypeError(f"precheck returned {verdict!r}; it returns None, True, Done(reason) or Postpone(until).")
+        return Succeeded(to_json("result", call()))
+    except Stopped:
+        raise
+    except Done as done:
+        return AlreadyDone(done.reason)
+    except shell.AlreadyDone as done:
+        return AlreadyDone(str(done))
+    except Postpone as put_off:
+        if put_off.until.tzinfo is None:
+            return Failed("Postpone", "The time of Postpone has no time zone.", final=True)
+        return NotYet(put_off.until, put_off.reason)
+    except RetryIn as retry:
+        reason, error = ("Retry", "The task asked for a retry.") if retry.cause is None else described(retry.cause)
+        return Failed(reason, error, retry_in=retry.delay, args=retry.new_args, kwargs=retry.new_kwargs)
+    except Ignore:
+        return Succeeded(None)
+    except Reject as reject:
+        return Failed("Reject", f"The task rejected its message: {_text(reject)}", final=True)
+    except SoftTimeLimitExceeded:
+        return Failed("SoftTimeLimitExceeded", "The soft time limit was exceeded.")
+    except PLAIN as error:
+        return Failed(type(error).__name__, storable(str(error)), final=exhausted() or isinstance(error, ValueError))
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: a body that says so has failed, no more
+        reason, text = described(error)
+        return Failed(reason, text, final=exhausted())
+
+
+def to_json(field: str, value: Any) -> Json:
+    """`value` as JSON, with kombu's forms for datetime, UUID, Decimal and bytes. Raises Invalid naming `field`."""
+    try:
+        written = dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"The {field} cannot be stored as JSON: {error}") from None
+    return json.loads(written)
+
+
+def from_json(value: Json) -> Any:
+    """What `to_json` was given, with its types."""
+    return loads(json.dumps(value))
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """The class and the readable text of an error, whatever its str() does: storable, cut in the middle, with a traceback."""
+    name = type(error).__name__
+    headline = f"{name}: {_text(error)}" if _text(error) else name
+    try:
+        frames = traceback.extract_tb(error.__traceback__)
+        shown = list(frames) if len(frames) <= DEEPEST else [*frames[: DEEPEST // 2], *frames[-DEEPEST // 2 :]]
+        trace = "".join(traceback.format_list(shown))
+        if len(frames) > DEEPEST:
+            trace = f"({len(frames)} frames, the first and last {DEEPEST // 2} shown)\n{trace}"
+    except Exception as broken:
+        trace = f"(the traceback cannot be shown: {type(broken).__name__})"
+    if isinstance(error, BaseExceptionGroup):
+        headline += "".join(f"\n  - {type(inner).__name__}: {storable(_text(inner), 500)}" for inner in error.exceptions[:20])
+    return storable(name, 200), f"{storable(headline, 6000)}\n\n{storable(trace, TRACE_LIMIT)}".rstrip()
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"(str() of the error raised {type(broken).__name__})"
+
+
+def seconds_until(when: datetime) -> timedelta:
+    """How long until `when`; a naive time is UTC, as in Celery with enable_utc."""
+    aware = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(timedelta(0), aware - datetime.now(UTC))
+
+

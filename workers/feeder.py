@@ -1,0 +1,117 @@
+"""The feeder service: feeds on NOTIFY and every second, reconciles, wakes the postponed, sends again what was lost.
+
+Any number of them at once is safe. `python -P -m workers.feeder`.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from typing import Any
+
+from psycopg import Connection as Listener
+from psycopg import OperationalError
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from ordering import db, head, reconcile
+from ordering.plans import WAKE_CHANNEL
+from workers import feeding, process, service
+from workers.celeryapp import celery
+from workers.listening import listening
+from workers.publish import DEFAULT_QUEUE, BrokerUnavailable, Publisher
+from workers.settings import Settings
+
+logger = logging.getLogger(__name__)
+TICK = 1.0  # seconds between rounds when nothing is heard
+
+
+def run(settings: Settings) -> int:
+    """Feed until TERM or INT."""
+    engine = service.engine(settings, "relevo feeder")
+    celery.conf.broker_url = settings.require_broker()
+    feeder = Feeder(engine, Publisher(celery))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, feeder.stop)
+    service.say_ready()
+    feeder.run()
+    return 0
+
+
+class Feeder:
+    """One feeder: a listening connection, an engine and a publisher."""
+
+    def __init__(self, engine: Engine, publisher: Publisher) -> None:
+        self._engine, self._publisher = engine, publisher
+        self._stopping = False
+        self._broker_away = False
+
+    def stop(self, *_: object) -> None:
+        """Let `run` return within a second."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Listen and make rounds until stopped; a database or broker that is away is waited for."""
+        logger.info("ready: feeding")
+        while not self._stopping:
+            try:
+                with listening(self._engine, WAKE_CHANNEL) as listener:
+                    self._listen(listener)
+            except (OperationalError, DBAPIError) as error:
+                if isinstance(error, DBAPIError) and not db.is_disconnect(error):
+                    logger.exception("A round failed; the next one is in a second.")
+                else:
+                    logger.warning("Postgres is unreachable and is tried again: %s", str(error).strip().splitlines()[0])
+                time.sleep(TICK)
+        logger.info("stopped")
+
+    def _listen(self, listener: Listener[Any]) -> None:
+        due = time.monotonic()
+        while not self._stopping:
+            wait = max(0.0, due - time.monotonic())
+            heard = {int(notice.payload) for notice in listener.notifies(timeout=wait, stop_after=1)}
+            if time.monotonic() >= due:
+                due = time.monotonic() + TICK
+                self.round()
+            elif heard:
+                heard |= {int(notice.payload) for notice in listener.notifies(timeout=0)}
+                self._feed_named(heard)
+
+    def round(self) -> None:
+        """What happens every second: reconcile, wake the postponed, feed what is ready, send again what was lost."""
+        reconcile.reconcile(self._engine, process.alive)
+        self._transact(head.wake_postponed)
+        for plan_id, serial in self._transact(head.ready):
+            feeding.feed(self._transact, self._publisher, plan_id, serial=serial)
+        self._send_again()
+
+    def _feed_named(self, plan_ids: set[int]) -> None:
+        for row in self._transact(lambda tx: tx.execute(NAMED, {"ids": list(plan_ids)}).all()):
+            feeding.feed(self._transact, self._publisher, row.id, serial=row.serial)
+
+    def _send_again(self) -> None:
+        try:
+            queues = [DEFAULT_QUEUE, *self._transact(head.outstanding)]
+            sizes = self._publisher.queue_sizes(queues)
+        except BrokerUnavailable as error:
+            if not self._broker_away:
+                logger.warning("%s What is due is published when it is back.", error)
+            self._broker_away = True
+            return
+        if self._broker_away:
+            logger.info("The broker is back.")
+        self._broker_away = False
+        unsent = self._transact(lambda tx: head.take_unsent(tx, sizes))
+        if unsent:
+            logger.info("Sending %d dispatches again that the broker does not hold.", len(unsent))
+            feeding.publish(self._transact, self._publisher, unsent)
+
+    def _transact(self, verb: Any) -> Any:
+        return db.transact(self._engine, verb)
+
+
+NAMED = text("select id, concurrency = 1 as serial from relevo.plan where id = any(:ids)")
+
+if __name__ == "__main__":
+    service.main(run)

@@ -1,0 +1,37 @@
+"""One readable log for all services: text for people, or JSON, one object a line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Literal
+
+import structlog
+
+
+def configure(kind: Literal["text", "json"]) -> None:
+    """Send every record of this process to stderr, in `kind`; Celery and kombu below WARNING only where it tells something."""
+    stamp = structlog.processors.TimeStamper(fmt="iso" if kind == "json" else "%H:%M:%S", utc=kind == "json")
+    shared: list[Any] = [structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, structlog.stdlib.ExtraAdder(), stamp]
+    renderer: Any = structlog.processors.JSONRenderer()
+    if kind == "text":
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=False, pad_event_to=0, pad_level=False, exception_formatter=structlog.dev.plain_traceback
+        )
+    else:
+        shared.append(structlog.processors.format_exc_info)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    # Celery says each message twice at INFO; items have a history.
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.captureWarnings(True)

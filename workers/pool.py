@@ -1,0 +1,38 @@
+"""What one pool process holds: its session and its publisher, made after the fork."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from celery import current_app
+
+from ordering.model import Claimed
+from workers import feeding, process, settings
+from workers.publish import Publisher
+from workers.session import PoolSession
+
+_session: PoolSession | None = None
+_publisher: Publisher | None = None
+worker_name = "worker"  # set in the parent, before the forks
+
+
+def begin(**_: object) -> None:
+    """Called by Celery in each new pool process: a process group of its own, so that a cancel hits it and nothing else, and a session."""
+    global _session, _publisher
+    with contextlib.suppress(PermissionError):  # a session leader already leads a group
+        os.setpgid(0, 0)
+    _session = PoolSession(settings.load().require_database(), process.myself(worker_name))
+    _publisher = Publisher(current_app._get_current_object())
+
+
+def session() -> PoolSession:
+    """This pool process's session."""
+    assert _session is not None, "a task of a plan runs in a pool process of `relevo worker`"
+    return _session
+
+
+def feed(claimed: Claimed) -> None:
+    """Hand out the next head of the plan whose item has just ended, so that it is out within milliseconds."""
+    assert _publisher is not None
+    feeding.feed(lambda verb: session().transact(lambda tx, _: verb(tx)), _publisher, claimed.plan_id, serial=claimed.serial)

@@ -1,0 +1,61 @@
+"""What the start of every service has in common: settings, database, one sentence for what is wrong, and the word that it is ready."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from ordering import db
+from ordering.errors import DatabaseUnreachable, RelevoError
+from workers import forks, log, settings
+from workers.publish import BrokerUnavailable
+
+READY_FD = "RELEVO_READY_FD"
+
+
+def main(service: Callable[[settings.Settings], int]) -> None:
+    """Run `service` and exit: its own code, 2 when something is set wrongly, 3 when a service is unreachable."""
+    try:
+        chosen = settings.load()
+        log.configure(chosen.log)
+        code = service(chosen)
+    except (DatabaseUnreachable, BrokerUnavailable) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        code = 3
+    except RelevoError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        code = 2
+    sys.exit(code)
+
+
+class NotMigrated(RelevoError):
+    """The database has no schema of ours, or an older one."""
+
+    def __init__(self) -> None:
+        super().__init__("The database is not prepared for this version; run `relevo migrate`.")
+
+
+def engine(chosen: settings.Settings, name: str) -> Engine:
+    """An engine whose database answers and has our schema. Raises DatabaseUnreachable, NotMigrated, SettingsError, Invalid."""
+    made = forks.guard(db.engine(chosen.require_database(), name=name))
+    with db.reachable():
+        try:
+            with made.connect() as connection:
+                connection.execute(text("select 1 from relevo.plan limit 1"))
+        except DBAPIError as error:
+            if db.sqlstate(error) in ("42P01", "3F000"):
+                raise NotMigrated from None
+            raise
+    return made
+
+
+def say_ready() -> None:
+    """Tell whoever started this service that it works now, through the descriptor that RELEVO_READY_FD names, if any."""
+    descriptor = os.environ.pop(READY_FD, None)
+    if descriptor is not None:
+        os.write(int(descriptor), b"1")
+        os.close(int(descriptor))

@@ -1,0 +1,179 @@
+"""The session of one pool process (rule 8): a connection of its own, its lock, the watch over it, and the way back.
+
+The main thread claims and finishes on this connection; a watching thread sees its end at once, since a broken connection
+shows on the socket, and takes the lock again on a new one while the body goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from ordering import db
+from ordering import session as sessions
+from ordering.model import Claimed, OnInterrupt
+from ordering.session import Process
+from workers import forks
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+BROKEN = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+# A requeue body must be gone within 4 s of the last sign of its session, before anybody may requeue it (5 s). TCP itself takes
+# up to 3 s to give up on a silent peer, and a closed connection shows at once.
+PATIENCE_AFTER_CLOSE = 3.5
+PATIENCE_AFTER_SILENCE = 0.8
+RETRY_PAUSE = 0.2
+
+
+class PoolSession:
+    """The session of this process. One body runs at a time, in the main thread."""
+
+    def __init__(self, url: str, process: Process) -> None:
+        self._engine: Engine = forks.guard(db.engine(url, name=f"relevo session {process.pid}", pooled=False))
+        self._process = process
+        self._lock = threading.RLock()  # whoever uses or replaces the connection holds it
+        self._connection: Connection | None = None
+        self.id: int | None = None
+        self._running: Claimed | None = None
+        threading.Thread(target=self._watch, name="relevo-session", daemon=True).start()
+
+    def transact(self, verb: Callable[[Connection, int], T]) -> T:
+        """Run `verb(tx, session id)` in a transaction on the session's connection, again and again until the database took it.
+
+        The verb must bear a repetition whose first commit came through. There is no giving up: the outcome of a body has
+        nowhere else to go, and a stop of the worker ends the wait.
+        """
+        told = False
+        while True:
+            try:
+                with self._lock:
+                    connection = self._connected()
+                    assert self.id is not None
+                    with connection.begin():
+                        return verb(connection, self.id)
+            except DBAPIError as error:
+                if not (db.is_disconnect(error) or db.sqlstate(error) in db.RETRIED):
+                    raise
+                if db.is_disconnect(error):
+                    self._drop()
+                if not told:
+                    logger.warning("Postgres is unreachable (%s); waiting for it.", _first_line(error))
+                    told = True
+            time.sleep(RETRY_PAUSE)
+
+    def try_transact(self, verb: Callable[[Connection, int], object]) -> bool:
+        """As `transact`, once, for what may be lost (output so far); whether it was written."""
+        try:
+            with self._lock:
+                if self._connection is None or self.id is None:
+                    return False
+                with self._connection.begin():
+                    verb(self._connection, self.id)
+        except DBAPIError:
+            return False  # the watch sees a broken connection by itself
+        return True
+
+    @contextmanager
+    def running(self, claimed: Claimed) -> Iterator[None]:
+        """The block in which the body of `claimed` runs: the watch knows what is at stake."""
+        self._running = claimed
+        try:
+            yield
+        finally:
+            self._running = None
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            connection = self._engine.connect()
+            try:
+                with connection.begin():
+                    if self.id is None:
+                        self.id = sessions.open_(connection, self._process)
+                        mine: set[UUID] = set()
+                    else:
+                        mine = sessions.retake(connection, self.id)
+            except BaseException:
+                connection.invalidate()
+                connection.close()
+                raise
+            self._connection = connection
+            self._stop_if_decided(mine)
+        return self._connection
+
+    def _drop(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.invalidate()
+                connection.close()
+
+    def _watch(self) -> None:
+        patience = PATIENCE_AFTER_CLOSE
+        while True:
+            connection = self._come_back(patience)
+            patience = self._wait_for_break(connection)
+            with self._lock:
+                if self._connection is connection:
+                    self._drop()
+
+    def _wait_for_break(self, connection: Connection) -> float:
+        """Return once the connection is broken or replaced: the seconds that a requeue body then has."""
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        poll = select.poll()
+        poll.register(raw.fileno(), BROKEN)
+        # The second's timeout notices a connection that the main thread has replaced meanwhile.
+        while self._connection is connection:
+            if poll.poll(1000):
+                with self._lock:
+                    if self._connection is not connection:
+                        break
+                    with socket.socket(fileno=os.dup(raw.fileno())) as end:
+                        silent = end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+                return PATIENCE_AFTER_SILENCE if silent else PATIENCE_AFTER_CLOSE
+        return PATIENCE_AFTER_CLOSE
+
+    def _come_back(self, patience: float) -> Connection:
+        """Connect, taking the session again if there was one; a requeue body is stopped when that lasts too long."""
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                with self._lock:
+                    return self._connected()
+            except DBAPIError as error:
+                if not db.is_disconnect(error):
+                    logger.warning("The session cannot be taken: %s", _first_line(error))
+            running = self._running
+            if running is not None and running.on_interrupt is OnInterrupt.REQUEUE and time.monotonic() > deadline:
+                stop_body("its session is lost and its item may be requeued elsewhere")
+            time.sleep(RETRY_PAUSE)
+
+    def _stop_if_decided(self, mine: set[UUID]) -> None:
+        running = self._running
+        if running is not None and running.dispatch_id not in mine:
+            stop_body("its item has been decided meanwhile")
+
+
+def _first_line(error: DBAPIError) -> str:
+    return (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
+
+
+def stop_body(reason: str) -> None:
+    """End this process and its group: the pool starts another one. TERM first, so that a body can let go of what it holds."""
+    logger.warning("Stopping the body: %s.", reason)
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(0.3)
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,195 @@
+"""The warden: a thread of the worker's parent process that does what its children cannot do for themselves.
+
+It stops the bodies of cancelled items, reconciles when a child died, records refused messages, and bounds a graceful stop.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection as Listener
+from psycopg import OperationalError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from ordering import attempt, audit, reconcile
+from ordering.decide import Failed
+from ordering.items import STOP_CHANNEL
+from ordering.session import Process, Session
+from workers import process
+from workers.listening import listening
+
+logger = logging.getLogger(__name__)
+
+TICK = 1.0  # seconds between looks when nothing is heard
+KILL_AFTER = 5.0  # seconds between TERM and KILL for a body that is told to stop
+# The lock of a dead child is free within milliseconds (measured 0-18 ms); the looks after its death come at these seconds.
+LOOKS_AFTER_DEATH = (0.0, 0.05, 0.2, 1.0)
+
+
+class Warden(threading.Thread):
+    """One per worker. Every public method may be called from any thread and returns at once."""
+
+    def __init__(self, engine: Engine, me: Process) -> None:
+        super().__init__(name="relevo-warden", daemon=True)
+        self._engine, self._me = engine, me
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._reading, self._writing = os.pipe()
+        self._looks: list[float] = []
+        self._stopping_since: float | None = None
+        self._doomed: dict[tuple[int, int], float] = {}
+        self._ended = False
+
+    def child_died(self) -> None:
+        """A pool process is gone: reconcile now and until its lock is free."""
+        self._do(lambda: self._looks.extend(time.monotonic() + after for after in LOOKS_AFTER_DEATH))
+
+    def refused(self, reason: str, size: int, preview: str, task_id: str | None, task_name: str | None) -> None:
+        """Record a message that runs nothing; if it was a dispatch of ours, its item fails with the reason."""
+        self._do(lambda: self._record_refusal(reason, size, preview, task_id, task_name))
+
+    def stopping(self) -> None:
+        """The worker stops gracefully: bodies may go on for their plan's stop_grace, then they are marked and cut."""
+        self._do(self._begin_to_stop)
+
+    def end(self) -> None:
+        """Finish what is queued and let the thread end."""
+        self._do(lambda: setattr(self, "_ended", True))
+        self.join(timeout=5)
+
+    def announce_cut(self, dispatch_id: str, reason: str) -> None:
+        """Say, before the kill, why a dispatch's process is killed. Blocks for one short transaction; a failure is only logged."""
+        try:
+            with self._engine.begin() as tx:
+                attempt.announce_cut(tx, UUID(dispatch_id), reason)
+        except DBAPIError as error:
+            logger.warning("A time limit could not be noted before the kill: %s", error)
+
+    def _do(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
+        os.write(self._writing, b"x")
+
+    def run(self) -> None:
+        """Listen and look, until ended; a database that is away is waited for."""
+        self._looks.append(time.monotonic())  # reconciling at start-up (rule 10)
+        while not self._ended:
+            try:
+                with listening(self._engine, STOP_CHANNEL) as listener:
+                    while not self._ended:
+                        self._once(listener)
+            except (OperationalError, DBAPIError) as error:
+                logger.warning("The warden lost Postgres and tries again: %s", str(error).strip().splitlines()[0])
+                time.sleep(TICK)
+
+    def _once(self, listener: Listener[Any]) -> None:
+        due = min([TICK, *(max(0.0, look - time.monotonic()) for look in self._looks)])
+        ready, _, _ = select.select([listener.fileno(), self._reading], [], [], due)
+        if self._reading in ready:
+            os.read(self._reading, 65536)
+        for _ in listener.notifies(timeout=0):
+            pass  # what it says is looked up below
+        while not self._jobs.empty():
+            self._jobs.get()()
+        now = time.monotonic()
+        if any(look <= now for look in self._looks):
+            self._looks = [look for look in self._looks if look > now]
+            reconcile.reconcile(self._engine, process.alive)
+        self._stop_cancelled()
+        if self._stopping_since is not None:
+            self._cut_overdue(now - self._stopping_since)
+        self._kill_doomed(now)
+
+    def _stop_cancelled(self) -> None:
+        with self._engine.begin() as tx:
+            for session in tx.execute(CANCELLED, self._own()).all():
+                self._doom(session.pid, session.pid_started)
+
+    def _begin_to_stop(self) -> None:
+        if self._stopping_since is None:
+            logger.info("Stopping gracefully: running bodies may finish, for their plan's stop_grace at the most.")
+            self._stopping_since = time.monotonic()
+
+    def _cut_overdue(self, waited: float) -> None:
+        with self._engine.begin() as tx:
+            overdue = tx.execute(OVERDUE, {**self._own(), "waited": timedelta(seconds=waited)}).all()
+        for row in overdue:
+            me = Process(self._me.worker, self._me.host, self._me.boot_id, self._me.pid_namespace, row.pid, row.pid_started)
+            session = Session(row.session_id, me, row.opened_at, None)
+            with self._engine.begin() as tx:
+                reconcile.interrupt(tx, session, reason="shutdown", counts=False, dispatch_id=row.id)
+            logger.warning("Cut item of dispatch %s after %.0f s of grace; it is marked as interrupted (shutdown).", row.id, waited)
+            self._doom(row.pid, row.pid_started)
+
+    def _doom(self, pid: int, pid_started: int) -> None:
+        if (pid, pid_started) not in self._doomed and process.started(pid) == pid_started:
+            self._doomed[pid, pid_started] = time.monotonic() + KILL_AFTER
+            _signal_group(pid, signal.SIGTERM)
+
+    def _kill_doomed(self, now: float) -> None:
+        for (pid, pid_started), deadline in list(self._doomed.items()):
+            if process.started(pid) != pid_started:
+                del self._doomed[pid, pid_started]
+            elif now > deadline:
+                _signal_group(pid, signal.SIGKILL)
+
+    def _own(self) -> dict[str, object]:
+        me = self._me
+        return {"worker": me.worker, "boot_id": me.boot_id, "pid_namespace": me.pid_namespace}
+
+    def _record_refusal(self, reason: str, size: int, preview: str, task_id: str | None, task_name: str | None) -> None:
+        def record(tx: Connection) -> None:
+            audit.record(
+                tx, actor=f"worker {self._me.worker}", action="refused", reason=reason,
+                after={"size": size, "preview": preview, "dispatch": task_id, "task": task_name},
+            )
+            if task_id is not None and task_name is not None and _is_uuid(task_id):
+                attempt.refuse(tx, UUID(task_id), task_name, Failed("UnknownTask", _why(reason, task_name, self._me.worker), final=True))
+
+        with self._engine.begin() as tx:
+            record(tx)
+
+
+CANCELLED = text("""
+    select s.pid, s.pid_started from relevo.session s
+    join relevo.dispatch d on d.session_id = s.id join relevo.item i on i.dispatch_id = d.id
+    where s.worker = :worker and s.boot_id = :boot_id and s.pid_namespace = :pid_namespace and s.closed_at is null
+      and d.claimed_at is not null and d.ended_at is null and i.state = 'cancelled'
+""")
+OVERDUE = text("""
+    select d.id, s.id as session_id, s.pid, s.pid_started, s.opened_at from relevo.session s
+    join relevo.dispatch d on d.session_id = s.id join relevo.plan p on p.id = d.plan_id
+    join relevo.item i on i.dispatch_id = d.id
+    where s.worker = :worker and s.boot_id = :boot_id and s.pid_namespace = :pid_namespace and s.closed_at is null
+      and d.claimed_at is not null and d.ended_at is null and i.state = 'dispatched' and p.stop_grace < :waited
+""")
+
+
+def _why(reason: str, task_name: str, worker: str) -> str:
+    return f"unknown task {task_name}: worker {worker} does not have it" if "unknown" in reason else reason
+
+
+def _is_uuid(value: str) -> bool:
+    try:
+        UUID(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    # Each pool process leads a group of its own; one that died meanwhile has none.
+    try:
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, number)
+    except ProcessLookupError:
+        pass

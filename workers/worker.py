@@ -1,0 +1,119 @@
+"""The worker service: a Celery worker with the platform's consumer, session and warden. `python -P -m workers.worker`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from typing import Any
+
+from celery import signals
+from celery.concurrency.prefork import TaskPool
+
+from ordering import db, session, tasks
+from ordering.errors import Pooled, RelevoError
+from ordering.tasks import TaskInfo
+from workers import consumer, imports, log, pool, process, request, service
+from workers.celeryapp import celery
+from workers.publish import DEFAULT_QUEUE
+from workers.settings import Settings
+from workers.task import PlanTask
+from workers.warden import Warden
+
+DEFAULT_SLOTS = 4
+
+
+class OnlyPrefork(RelevoError):
+    """Another pool was asked for."""
+
+    def __init__(self, pool_class: str) -> None:
+        super().__init__(
+            f"The pool {pool_class} cannot be used: only prefork knows time limits and can stop one body; "
+            "start the worker with `relevo worker`."
+        )
+
+
+def run(settings: Settings) -> int:
+    """Start the worker and run it until it is told to stop."""
+    options = _options()
+    database = settings.require_database()
+    engine = service.engine(settings, "relevo worker")
+    refuse_pooler(database)
+    imports.load(settings.catalogue)
+    celery.conf.broker_url = settings.require_broker()
+    with engine.begin() as tx:
+        tasks.register(tx, offered())
+        known = tasks.queues(tx)
+    consumer.install(celery, options.queues.split(",") if options.queues else [DEFAULT_QUEUE, *known])
+    pool.worker_name = f"{options.name or 'relevo'}@{socket.gethostname()}/{os.getpid()}"
+    warden = Warden(engine, process.myself(pool.worker_name))
+    _connect(warden, settings)
+    celery.worker_main(
+        ["worker", "--pool=prefork", f"--concurrency={options.slots}", f"--hostname={options.name or 'relevo'}-{os.getpid()}@%h",
+         "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
+    )  # fmt: skip
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="relevo worker", description="Run the items that feeders hand out.")
+    parser.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="how many bodies run at once, each in a process of its own")
+    parser.add_argument("--queues", help="comma-separated queues to take from; by default all that known tasks name")
+    parser.add_argument("--name", help="the worker's name, as shown in histories")
+    options = parser.parse_args()
+    if not 1 <= options.slots <= 1000:
+        parser.error("--slots must be from 1 to 1000")
+    return options
+
+
+def refuse_pooler(url: str) -> None:
+    """Raise Pooled if the URL leads through a transaction pooler, where a session's lock would belong to somebody else."""
+    engine = db.engine(url, name="relevo probe", pooled=False)
+    with db.reachable(), engine.connect() as first, engine.connect() as second:
+        if session.is_pooled(first, second):
+            raise Pooled
+
+
+def offered() -> list[TaskInfo]:
+    """What this worker's tasks say of themselves, for the feeders and the command line."""
+    return [
+        TaskInfo(
+            name=name,
+            queue=task.queue or DEFAULT_QUEUE,
+            plan=task.plan,
+            on_interrupt=task.interruption,
+            # Celery counts retries, the platform tries; None is Celery's word for no limit.
+            max_attempts=min(1000, 1000 if task.max_retries is None else task.max_retries + 1) if _says_retries(task) else None,
+        )
+        for name, task in celery.tasks.items()
+        if isinstance(task, PlanTask) and not name.startswith("celery.")  # Celery's own are made with our base class too
+    ]
+
+
+def _says_retries(task: PlanTask) -> bool:
+    return bool(task.max_retries != PlanTask.max_retries)
+
+
+def _connect(warden: Warden, settings: Settings) -> None:
+    consumer.on_refused = warden.refused
+    request.announce_cut = warden.announce_cut
+    request.watch_exits(warden.child_died)
+
+    def ready(**_: Any) -> None:
+        warden.start()  # after the first forks: a thread's lock must not be held in a child
+        service.say_ready()
+
+    def check_pool(instance: Any, **_: Any) -> None:
+        if not (isinstance(instance.pool_cls, type) and issubclass(instance.pool_cls, TaskPool)):
+            raise OnlyPrefork(str(instance.pool_cls))
+
+    signals.setup_logging.connect(lambda **_: log.configure(settings.log), weak=False)
+    signals.worker_process_init.connect(pool.begin, weak=False)
+    signals.worker_ready.connect(ready, weak=False)
+    signals.worker_shutting_down.connect(lambda **_: warden.stopping(), weak=False)
+    signals.worker_shutdown.connect(lambda **_: warden.end(), weak=False)
+    signals.celeryd_after_setup.connect(check_pool, weak=False)
+
+
+if __name__ == "__main__":
+    service.main(run)
