@@ -113,7 +113,8 @@ def wheel_folder(package: str, setting: str) -> Path:
     spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or []) if spec else []
     if not places:
-        raise EmbeddedError(f"The package {package} is not installed here: install it, or set {setting} to a server of yours.")
+        wheel = package.replace("_", "-")
+        raise EmbeddedError(f"The package {wheel} is not installed here: install it, or set {setting} to a server of yours.")
     return Path(places[0])
 
 
