@@ -38,7 +38,9 @@ def _database(value: str) -> str:
 
 
 def _broker(value: str) -> str:
-    return _url(value, BROKERS, "redis://:password@host:6379/0 or amqp://user:password@host:5672//")
+    checked = _url(value, BROKERS, "redis://:password@host:6379/0 or amqp://user:password@host:5672//")
+    # Celery knows Valkey by the name of the protocol only.
+    return checked.replace("valkey", "redis", 1) if checked.startswith("valkey") else checked
 
 
 def _path(value: Any) -> Path:

@@ -1,0 +1,47 @@
+"""Whether the database and the broker answer: one bounded look at each, one sentence where they do not."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from celery import Celery
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from ordering import db
+from ordering.errors import RelevoError
+from workers.publish import DEFAULT_QUEUE, BrokerUnavailable, Publisher
+
+
+def database(url: str) -> str | None:
+    """What is wrong with the database at `url`, or None. Takes at most about 3 s."""
+    engine = db.engine(url, name="relevo probe", pooled=False)
+    try:
+        with db.reachable(), engine.connect() as connection:
+            connection.execute(text("select 1"))
+    except RelevoError as error:
+        return str(error)
+    except DBAPIError as error:
+        return f"Postgres refuses: {str(error.orig).strip().splitlines()[0]}"
+    finally:
+        engine.dispose()
+    return None
+
+
+def broker(url: str) -> str | None:
+    """What is wrong with the broker at `url`, or None. Takes at most about 3 s."""
+    publisher = Publisher(Celery(broker=url, set_as_current=False))
+    try:
+        publisher.queue_sizes([DEFAULT_QUEUE])
+    except BrokerUnavailable as error:
+        return str(error)
+    finally:
+        publisher.close()
+    return None
+
+
+def both(database_url: str, broker_url: str) -> list[str]:
+    """What is wrong with either, looked at side by side."""
+    with ThreadPoolExecutor(2) as pool:
+        looks = [pool.submit(database, database_url), pool.submit(broker, broker_url)]
+        return [problem for look in looks if (problem := look.result()) is not None]
