@@ -231,8 +231,7 @@ def test_as_an_ordinary_user(home: Path) -> None:
 
 
 def endless_query(url: str) -> None:
-    with pytest.raises(psycopg.OperationalError), psycopg.connect(url) as connection:
-        connection.execute("set statement_timeout = '30s'")
+    with pytest.raises(psycopg.OperationalError), psycopg.connect(url, options="-c statement_timeout=30s") as connection:
         connection.execute("do $$ begin loop null; end loop; end $$")
 
 

@@ -1,0 +1,56 @@
+# Every target makes its own .venv from requirements.lock first; Python >= 3.11 and make are all it takes.
+PYTHON ?= $(or $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
+BIN := .venv/bin
+CATALOGUE ?=
+CODE := $(wildcard app ordering workers monitoring tests benchmarks examples scripts)
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv lock up down run-all repair-all check lint test cases bench wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv:
+	@$(PYTHON) scripts/make_venv.py
+
+run-all: venv ## bring the platform up and run the catalogue's plans (CATALOGUE=file)
+	@$(BIN)/relevo run-all --wait
+
+repair-all: venv ## add the repair of whatever is unresolved and go on (CATALOGUE=file)
+	@$(BIN)/relevo repair-all --wait
+
+up: venv ## start the platform in the foreground
+	@$(BIN)/relevo up
+
+down: venv ## stop the platform
+	@$(BIN)/relevo down
+
+check: lint test ## lint and test
+
+lint: venv ## ruff and mypy
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy $(CODE)
+
+test: venv ## run the tests (RELEVO_TEST_SCALE=1 for their full length)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+cases: venv ## run the cases of tests/cases at full length
+	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -o timeout=3600 tests/cases $(PYTEST_ARGS)
+
+bench: venv ## measure and print one table
+	$(BIN)/python -m benchmarks
+
+wheel: venv ## build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
+
+lock: ## renew requirements.lock (needs uv)
+	uv pip compile --universal --python-version 3.11 --group dev --generate-hashes --no-header --no-emit-index-url \
+		--no-annotate --upgrade --quiet pyproject.toml -o requirements.lock
+
+clean: ## stop the platform and remove what was built here; embedded data stay
+	@if [ -x $(BIN)/relevo ]; then $(BIN)/relevo down; fi
+	rm -rf .venv .venv.lock dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
