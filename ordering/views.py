@@ -83,7 +83,7 @@ PLANS = text("""
                 and i.settled_at >= coalesce(r.started_at, '-infinity') group by i.state) x) as settled
     from relevo.plan p left join lateral (
         select * from relevo.run where plan_id = p.id order by id desc limit 1) r on true
-    where :name is null or p.name = :name order by p.name
+    where cast(:name as text) is null or p.name = :name order by p.name
 """)
 HEADS = text(f"select {lines.LINE} where i.at_head and i.plan_id = any(:plans)")
 

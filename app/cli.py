@@ -1,0 +1,119 @@
+"""The command line: `relevo COMMAND`. Each command is one function in one of the `cli_...` files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_show
+from app.cli_call import FAILED, WRONG
+from app.cli_errors import tell
+
+HELP = """Run plans: ordered lists of work that people curate by hand, one item after the other.
+
+\b
+  relevo up --detach                                bring everything up
+  relevo plan create nightly                        make a plan
+  relevo add nightly shell '{"command": ["make"]}'  add work to it
+  relevo start nightly                              let it run
+  relevo plan show nightly                          see where it stands
+
+Exit codes: 0 done, 1 the work failed or is undecided, 2 the call is wrong, 3 a service is unreachable.
+"""
+
+PANELS: dict[str, dict[str, Any]] = {
+    "Platform": {"up": cli_platform.up, "down": cli_platform.down, "status": cli_platform.status},
+    "Plans": {"start": cli_plan.start, "pause": cli_plan.pause, "run-all": cli_run.run_all, "repair-all": cli_run.repair_all},
+    "Items": {
+        "add": cli_add.add,
+        "show": cli_show.show_,
+        "move": cli_items.move,
+        "edit": cli_items.edit,
+        "postpone": cli_items.postpone,
+        "cancel": cli_items.cancel,
+    },
+    "Decisions on failed and interrupted items": {"retry": cli_items.retry, "skip": cli_items.skip, "resolve": cli_items.resolve},
+    "Services, where `up` does not run them": {
+        "worker": cli_platform.worker,
+        "feeder": cli_platform.feeder,
+        "reconcile": cli_platform.reconcile,
+        "migrate": cli_platform.migrate,
+    },
+}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"relevo {version('relevo')}\n")
+        raise typer.Exit(0)
+
+
+def _top(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    """Options of `relevo` itself."""
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(name="relevo", no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app.callback(help=HELP)(_top)
+    plan = typer.Typer(help="Create, list and show plans.", no_args_is_help=True)
+    of_plan: dict[str, Any] = {"create": cli_plan.create, "list": cli_plan.list_, "show": cli_plan.show_}
+    for name, function in of_plan.items():
+        plan.command(name)(function)
+    app.add_typer(plan, name="plan", rich_help_panel="Plans")
+    for panel, commands in PANELS.items():
+        for name, function in commands.items():
+            passes_on = name in ("worker", "feeder")
+            app.command(name, rich_help_panel=panel, context_settings=cli_platform.PASSED_ON if passes_on else None)(function)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code. Whatever goes wrong is told in one sentence on stderr."""
+    from typer import Abort
+    from typer.exceptions import TyperException
+
+    try:
+        code = get_command(_app()).main(list(arguments), prog_name="relevo", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except TyperException as error:
+        return _usage(error)
+    except Abort:
+        return FAILED
+    except BrokenPipeError:
+        # The reader has seen enough (as with `| head`); what is left to write at exit goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # the last handler: a traceback is no answer
+        return tell(error)
+
+
+def _usage(error: Any) -> int:
+    """Say what is wrong with the call, and where the help is."""
+    context = getattr(error, "ctx", None)
+    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ != "NoArgsIsHelpError":
+        command = context.command_path if context is not None else "relevo"
+        sys.stderr.write(f"relevo: {said.rstrip('.')}; `{command} --help` tells more.\n")
+    return WRONG
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # Whatever the locale: what it cannot write is escaped.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

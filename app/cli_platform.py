@@ -1,0 +1,142 @@
+"""Commands on the platform: up, down, status, and its services one by one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app import show
+from app.cli_call import AsJson, database, database_url, say, settings
+
+if TYPE_CHECKING:
+    from app.platform import Status
+
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return when everything is ready, and leave it running.")]
+
+
+def up(detach: Detach = False) -> None:
+    """Bring the platform up.
+
+    The database and the broker where none are configured, then feeder and worker.
+    It runs until Ctrl-C, restarts what dies, and stops everything gracefully.
+
+    \b
+    Example: relevo up --detach
+    """
+    from app import platform
+
+    code = platform.up(settings(), detach)
+    if detach:
+        say("The platform is up; `relevo status` shows it, `relevo down` stops it.")
+    raise typer.Exit(code)
+
+
+def down() -> None:
+    """Stop the platform.
+
+    What runs may end for a while, then all of it is gone. Plans and items stay.
+
+    \b
+    Example: relevo down
+    """
+    from app import platform
+
+    say("The platform is down." if platform.down(settings()) else "No platform is up; there was nothing to stop.")
+
+
+def status(as_json: AsJson = False) -> None:
+    """Show what runs here and whether it answers.
+
+    Ends with 0 when all is well, else with 3.
+
+    \b
+    Example: relevo status
+    """
+    from app import platform
+
+    found = platform.status(settings())
+    if as_json:
+        show.as_json(found)
+    else:
+        _print(found)
+    raise typer.Exit(found.exit_code)
+
+
+def _print(found: Status) -> None:
+    say(f"The platform is {found.state}" + (f" since {found.since}" if found.since else "") + f" (home {found.home}).")
+    for name, value in (("database", found.database_url), ("broker", found.broker_url), ("log", found.log)):
+        if value:
+            say(f"  {name}: {value}")
+    if found.services:
+        columns = ("service", "state", "process", "since", "restarts")
+        show.table(columns, ((each.name, each.state, each.pid or "", each.since, each.restarts) for each in found.services))
+    for problem in found.problems:
+        say(problem)
+
+
+def migrate() -> None:
+    """Bring the database to the current schema.
+
+    Any number of times, by anybody at once; `relevo up` does it too.
+
+    \b
+    Example: relevo migrate
+    """
+    from ordering import db
+
+    db.migrate(database_url(settings()))
+    say("The database has the current schema.")
+
+
+def reconcile() -> None:
+    """Mark what has no process behind it any more.
+
+    Feeders do this every second; this does it once, now.
+
+    \b
+    Example: relevo reconcile
+    """
+    from ordering.reconcile import reconcile
+    from workers.process import alive
+
+    with database() as engine:
+        lost = reconcile(engine, alive)
+    say(f"{lost} lost {'process was' if lost == 1 else 'processes were'} found; what they ran is marked.")
+
+
+def worker(context: typer.Context) -> None:
+    """Run a worker in the foreground.
+
+    It runs what the feeders hand out. `relevo worker --help` lists its options.
+
+    \b
+    Example: relevo worker --slots 8
+    """
+    _become("workers.worker", context.args)
+
+
+def feeder(context: typer.Context) -> None:
+    """Run a feeder in the foreground.
+
+    It hands out heads and marks what was lost. Any number of them is safe.
+
+    \b
+    Example: relevo feeder
+    """
+    _become("workers.feeder", context.args)
+
+
+def _become(module: str, arguments: list[str]) -> Any:
+    """Replace this process by the service: signals, exit code and output are its own, and our `app` is not in it."""
+    from app import environment, platform
+
+    given = settings()
+    urls = ("", "") if "--help" in arguments else platform.urls(given)
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-P", "-m", module, *arguments], environment.of_service(given, *urls))

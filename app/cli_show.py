@@ -1,0 +1,93 @@
+"""The command `show`: one item, its attempts with what they printed, and its trail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from app import show
+from app.cli_call import AsJson, ItemId, say, transact
+from app.terminal_text import many_lines
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ordering.history import AttemptView, EventView, History
+
+
+def show_(item: ItemId, as_json: AsJson = False) -> None:
+    """Show one item: arguments, attempts, output, trail.
+
+    \b
+    Example: relevo show 12
+    """
+    from ordering.history import history
+
+    found = transact(lambda tx: history(tx, item))
+    if as_json:
+        show.as_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: History) -> None:
+    item = found.item
+    say(f"Item {item.id} of plan {item.plan}: {item.state}{' at the head' if item.at_head else ''}")
+    fields = {
+        "title": item.title,
+        "kind": item.kind,
+        "task": item.task,
+        "arguments": json.dumps(item.kwargs or item.args, ensure_ascii=False),
+        "position": f"{item.position:f}",
+        "key": item.key,
+        "entry": item.entry,
+        "repairs": item.repairs,
+        "not before": show.when(item.not_before),
+        "on interrupt": item.on_interrupt,
+        "attempts": f"{item.attempts} ({item.tries} of {item.max_attempts or 'the allowed'} tries used)" if item.attempts else "",
+        "added": show.when(item.created_at),
+        "settled": show.when(item.settled_at),
+        "result": "" if item.result is None else json.dumps(item.result, ensure_ascii=False),
+    }
+    for name, value in fields.items():
+        if value not in (None, ""):
+            say(f"  {name}: {value}")
+    if item.error:
+        say("  error:")
+        _block(item.error)
+    for attempt in found.attempts:
+        _attempt(attempt, found.now)
+    if found.events:
+        say("Trail:")
+        show.table(("at", "who", "what", "before", "after", "why"), map(_event, found.events), wide="why")
+
+
+def _attempt(attempt: AttemptView, now: datetime) -> None:
+    end = attempt.ended_at or now
+    took = show.ago(attempt.started_at, end)
+    where = f", on {attempt.host} by {attempt.worker} (process {attempt.pid})" if attempt.host else ""
+    uncounted = "" if attempt.counts else ", not counted"
+    reason = f": {attempt.reason}" if attempt.reason else ""
+    say(f"Attempt {attempt.number}: {attempt.outcome or 'running'}{reason} ({took} from {show.when(attempt.started_at)}{where}{uncounted})")
+    if attempt.output is not None:
+        _block(attempt.output.head)
+        if attempt.output.left_out:
+            say(f"    [{attempt.output.left_out} bytes left out]")
+        _block(attempt.output.tail)
+    if attempt.error and attempt.outcome == "failed":
+        say("  error:")
+        _block(attempt.error)
+
+
+def _block(text: str) -> None:
+    for line in many_lines(text).splitlines():
+        sys.stdout.write(f"    {line}\n")
+
+
+def _event(event: EventView) -> tuple[object, ...]:
+    return show.when(event.at), event.actor, event.action, _brief(event.before), _brief(event.after), event.reason
+
+
+def _brief(value: object) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)

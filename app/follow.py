@@ -1,0 +1,156 @@
+"""Follow a run to its end: what started and ended since the last look, and how it all came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from app.cli_errors import Gone
+from ordering import db, lines, views
+from ordering.lines import ItemLine
+from ordering.model import State
+from ordering.views import PlanView
+
+LOOK = 0.5  # seconds between two looks
+OUTAGE = 30.0  # seconds that Postgres may be away (a restart takes a few)
+STUCK = 30.0  # seconds in which nothing takes up what is due
+UNDECIDED_FOR = 15.0  # seconds after which an interruption that may still end by itself is reported
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Look:
+    """A run as it is now. `changed` are items that started or ended since the look before; `ended` says how the run ended.
+
+    `ended` is drained, paused or halted, or None while the run goes on. `undecided` are the failed and interrupted items.
+    """
+
+    plan: PlanView
+    done: int
+    total: int
+    changed: Sequence[ItemLine]
+    undecided: Sequence[ItemLine]
+    ended: str | None
+
+
+RUN = text("select ended_at, ended_as, started_at from relevo.run where id = :id")
+SETTLED = text(f"""
+    select {lines.LINE} where i.plan_id = :plan_id and i.settled_at >= :since
+    order by i.settled_at, i.id limit {PAGE}
+""")
+DUE = text("""
+    select exists (select from relevo.item i where i.plan_id = :plan_id and i.state = 'dispatched') or coalesce((
+        select not_before is null or not_before <= now() from relevo.item
+        where plan_id = :plan_id and state = 'waiting' order by position, id limit 1), false)
+""")
+
+
+class Follower:
+    """Looks at one run of one plan again and again and tells what is new."""
+
+    def __init__(self, plan: str, run_id: int) -> None:
+        self._plan, self._run_id = plan, run_id
+        self._since: datetime | None = None
+        self._shown: dict[int, tuple[State, int]] = {}
+
+    def look(self, tx: Connection) -> Look:
+        """The run as it is now."""
+        run = tx.execute(RUN, {"id": self._run_id}).one()
+        plan = views.plan(tx, self._plan)
+        out = lines.out(tx, plan.id, limit=PAGE)
+        undecided = lines.unresolved(tx, plan.id, limit=PAGE)
+        settled = self._settled(tx, plan.id, run.started_at)
+        changed = [item for item in [*settled, *undecided, *out] if self._is_new(item)]
+        done = sum(plan.counts[state] for state in (State.SUCCEEDED, State.SKIPPED, State.RESOLVED, State.CANCELLED))
+        left = sum(plan.counts[state] for state in (State.WAITING, State.POSTPONED, State.DISPATCHED, State.RUNNING))
+        return Look(plan, done + len(undecided), done + len(undecided) + left, changed, undecided, run.ended_as or self._halted(tx, plan))
+
+    def _settled(self, tx: Connection, plan_id: int, started: datetime) -> list[ItemLine]:
+        found: list[ItemLine] = []
+        while True:
+            page = [lines.line(row) for row in tx.execute(SETTLED, {"plan_id": plan_id, "since": self._since or started})]
+            found += page
+            if page:
+                self._since = page[-1].since
+            if len(page) < PAGE or page[0].since == page[-1].since:
+                return found
+
+    def _is_new(self, item: ItemLine) -> bool:
+        """Whether the item has not been told in this state and attempt; what is dispatched only is not told."""
+        told = (item.state, item.attempts)
+        if item.state is State.DISPATCHED or self._shown.get(item.id) == told:
+            return False
+        self._shown[item.id] = told
+        return True
+
+    def _halted(self, tx: Connection, plan: PlanView) -> str | None:
+        head = plan.head
+        if head is None or head.state not in (State.FAILED, State.INTERRUPTED):
+            return None
+        age = (tx.execute(text("select now()")).scalar_one() - head.since).total_seconds()
+        return None if head.pending and age < UNDECIDED_FOR else "halted"
+
+
+def follow(engine: Engine, follower: Follower, on_look: Callable[[Look], None]) -> Look:
+    """Look until the run has ended; the last look. Raises Gone when Postgres, the feeder or the workers are away for long."""
+    away_since: float | None = None
+    stuck_since: float | None = None
+    for _ in _every(LOOK):
+        try:
+            with engine.begin() as tx:
+                look = follower.look(tx)
+                stuck = _stuck(tx, look)
+        except DBAPIError as error:
+            if not db.is_disconnect(error):
+                raise
+            away_since = away_since or time.monotonic()
+            if time.monotonic() - away_since > OUTAGE:
+                raise Gone(f"Postgres has not answered for {OUTAGE:.0f} s; `relevo status` tells what is up.") from None
+            continue
+        away_since = None
+        on_look(look)
+        if look.ended is not None:
+            return look
+        stuck_since = (stuck_since or time.monotonic()) if stuck and not look.changed else None
+        if stuck is not None and stuck_since is not None and time.monotonic() - stuck_since > STUCK:
+            raise Gone(f"Plan {look.plan.name!r}: {stuck} for {STUCK:.0f} s; `relevo status` tells what is up. The plan is untouched.")
+    raise AssertionError("unreachable")
+
+
+def _stuck(tx: Connection, look: Look) -> str | None:
+    """Why what is due is not taken up, or None if somebody is at work or nothing is due."""
+    if look.plan.counts[State.RUNNING] or not tx.execute(DUE, {"plan_id": look.plan.id}).scalar_one():
+        return None
+    if not views.live_sessions(tx):
+        return "no worker has been there"
+    return None if look.plan.counts[State.DISPATCHED] or look.plan.head else "no feeder has handed out what is due"
+
+
+def _every(seconds: float) -> Iterator[None]:
+    while True:
+        yield
+        time.sleep(seconds)
+
+
+def verdict(look: Look) -> str | None:
+    """Why the run that ended so is not a success, naming what failed; None if it is one."""
+    named = ", ".join(f"{item.id} {(item.title or item.task)[:80]!r} ({item.state})" for item in look.undecided[:20])
+    more = f" and {len(look.undecided) - 20} more" if len(look.undecided) > 20 else ""
+    name = look.plan.name
+    match look.ended:
+        case "paused":
+            waiting = look.plan.counts[State.WAITING] + look.plan.counts[State.POSTPONED]
+            return f"Plan {name!r} was paused; {waiting} items wait, `relevo start {name}` lets it go on."
+        case "halted":
+            return f"Plan {name!r} halted at {named}{more}; see `relevo show ITEM`; retry, skip or resolve it, or `relevo repair-all`."
+        case _ if look.undecided:
+            return f"Plan {name!r} drained with undecided items: {named}{more}; retry, skip or resolve each, or use `relevo repair-all`."
+        case _:
+            return None
+
+

@@ -1,0 +1,63 @@
+"""How a run looks while it is followed: a bar on a terminal, one line for each start and end elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from app import show
+from app.terminal_text import one_line
+from ordering.model import SETTLED, State
+
+if TYPE_CHECKING:
+    from app.follow import Look
+    from ordering.lines import ItemLine
+
+
+class Watch(Protocol):
+    """Is told each look."""
+
+    def __call__(self, look: Look) -> None: ...
+
+
+@contextmanager
+def shown(name: str) -> Iterator[Watch]:
+    """A watch that shows the run of the plan `name` for the length of the block."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    console = show.console()
+    if not console.is_terminal:
+        yield _plain
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task(name, total=None)
+
+        def watch(look: Look) -> None:
+            for item in look.changed:
+                if item.state is not State.RUNNING:
+                    progress.console.print(Text(_line(look, item)), overflow="ellipsis", no_wrap=True)
+            running = next((item for item in look.changed if item.state is State.RUNNING), None) or look.plan.head
+            now = f": {_title(running)[:50]}" if running is not None and running.state not in SETTLED else ""
+            progress.update(bar, total=look.total, completed=look.done, description=f"{name}{now}")
+
+        yield watch
+
+
+def _plain(look: Look) -> None:
+    for item in look.changed:
+        sys.stdout.write(_line(look, item) + "\n")
+    sys.stdout.flush()
+
+
+def _line(look: Look, item: ItemLine) -> str:
+    state = "started" if item.state is State.RUNNING else str(item.state)
+    error = f": {item.error}" if item.error and item.state is not State.SUCCEEDED else ""
+    return one_line(f"{look.plan.name} {look.done}/{look.total} {state:<11} {item.id} {_title(item)}{error}", 300)
+
+
+def _title(item: ItemLine) -> str:
+    return one_line(item.title or f"{item.task} {item.arguments}", 100)

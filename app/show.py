@@ -1,0 +1,94 @@
+"""How results look: JSON for programs, tables for people. What jobs wrote is always text, never markup or control."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from app.terminal_text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPED_WIDTH = 240  # columns where there is no terminal: nothing is cut that a program after the pipe may look for
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it: dataclasses as objects, times as ISO 8601 in UTC, positions as text that loses no digit."""
+    match value:
+        case Enum():
+            return value.value
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case Decimal():
+            return f"{value:f}"
+        case UUID() | Path():
+            return str(value)
+        case str() | int() | float() | bool() | None:
+            return value
+        case Mapping():
+            return {str(plain(key)): plain(each) for key, each in value.items()}
+        case Sequence():
+            return [plain(each) for each in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _:
+            raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def as_json(*values: Any) -> None:
+    """Print each value as one line of JSON. ASCII only, so that no encoding of the terminal or the file is in the way."""
+    for value in values:
+        sys.stdout.write(json.dumps(plain(value)) + "\n")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console that neither interprets nor decorates what it is given."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", wide: str = "title") -> None:
+    """Print a table, one line a row; on a narrow terminal the column named `wide` is cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    made = Table(box=None, pad_edge=False, header_style="bold", title=Text(title, style="bold") if title else None, title_justify="left")
+    for name in columns:
+        fits = "ellipsis" if (out.encoding or "").startswith("utf") else "crop"
+        made.add_column(name.upper(), no_wrap=True, overflow=fits, ratio=None, min_width=8 if name == wide else None)  # type: ignore[arg-type]
+    for row in rows:
+        made.add_row(*(Text(one_line("" if cell is None else str(cell), 120)) for cell in row))
+    out.print(made)
+
+
+def when(moment: datetime | None) -> str:
+    """A time to the second, in UTC."""
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    """How long from `moment` to `now`, in its largest unit; `in ...` where it is still to come."""
+    if moment is None:
+        return ""
+    seconds = (now - moment).total_seconds()
+    size = abs(seconds)
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if size >= 2 * length:
+            text = f"{int(size // length)}{unit}"
+            break
+    else:
+        text = f"{size:.1f}s" if size < 10 else f"{int(size)}s"
+    return text if seconds >= 0 else f"in {text}"
