@@ -76,6 +76,7 @@ SETTLE = text("""
     where id = :item_id and dispatch_id = :dispatch_id and state = 'dispatched'
     returning attempts
 """)
+LOCK_DISPATCH = text("select id from relevo.dispatch where id = :dispatch_id and ended_at is null for no key update")
 END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :dispatch_id and ended_at is null")
 RECORD = text("""
     insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
@@ -97,6 +98,7 @@ def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
         plans.lock(tx, run.plan_id)
         halts = tx.execute(POLICY, {"plan_id": run.plan_id}).scalar_one_or_none() != OnFailure.CONTINUE
     else:
+        tx.execute(LOCK_DISPATCH, {"dispatch_id": run.dispatch_id})  # dispatch before item, as everywhere
         halts = False
     following = after(
         ended, serial=run.serial, halts=halts, tries=run.tries, max_attempts=run.max_attempts, jitter=random.random()

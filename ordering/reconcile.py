@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, text
 
 from ordering import attempt, audit, plans
-from ordering.attempt import END_DISPATCH, RELEASE_CANCELLED
+from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
 from ordering.session import LOCK_CLASS, Session, open_sessions
@@ -43,7 +43,7 @@ def reconcile(engine: Engine, alive: Alive) -> int:
                 interrupt(tx, session, reason="process lost", counts=True)
             lives = alive(session)
             if lives is False or (lives is None and tx.execute(GRACE_OVER, {"id": session.id}).scalar_one_or_none()):
-                close(tx, session.id)
+                close(tx, session.id, proved=lives is False)
     return lost
 
 
@@ -68,6 +68,8 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
         if dispatch_id is not None and dispatch.id != dispatch_id:
             continue
         plans.lock(tx, dispatch.plan_id)
+        if tx.execute(LOCK_DISPATCH, {"dispatch_id": dispatch.id}).first() is None:
+            continue
         if dispatch.cut is not None:
             _fail(tx, dispatch.id, dispatch.cut)
             continue
@@ -100,10 +102,15 @@ CUT = text("""
 """)
 
 
-def close(tx: Connection, session_id: int) -> None:
-    """Close a session whose process is known to be gone: requeue what may run again, free the places of cancelled items."""
+def close(tx: Connection, session_id: int, *, proved: bool) -> None:
+    """Close a lost session: requeue what may run again, free the places of cancelled items.
+
+    Without proof that the process is gone (`proved`) an undecided item stays its process's own: should it come back, it goes on.
+    """
     for dispatch in tx.execute(OPEN_DISPATCHES, {"id": session_id}).all():
         plans.lock(tx, dispatch.plan_id)
+        tx.execute(LOCK_DISPATCH, {"dispatch_id": dispatch.id})
+        undecided = False
         for row in tx.execute(CUT, {"dispatch_id": dispatch.id, "max_attempts": DEFAULT_MAX_ATTEMPTS}).all():
             if row.state == "cancelled":
                 tx.execute(RELEASE_CANCELLED, {"item_id": row.id, "dispatch_id": dispatch.id})
@@ -113,6 +120,9 @@ def close(tx: Connection, session_id: int) -> None:
                     tx, actor="relevo", action="requeue", plan_id=dispatch.plan_id, item_id=row.id,
                     after={"tries": row.tries, "max_attempts": row.max_attempts}, reason="the task is safe to repeat",
                 )
-        tx.execute(END_DISPATCH, {"dispatch_id": dispatch.id})
+            elif row.state == "interrupted":
+                undecided = True
+        if proved or not undecided:
+            tx.execute(END_DISPATCH, {"dispatch_id": dispatch.id})
         plans.wake(tx, dispatch.plan_id)
     tx.execute(CLOSE, {"id": session_id})
