@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,11 +87,15 @@ class Catalogue:
 
 def load(path: Path) -> Catalogue:
     """Read and check the catalogue at `path`. Raises BadInput, one sentence that names file, entry and field."""
-    top = Fields(str(path), _read(path))
+    # What people wrote is named as they see it from where they are.
+    named_path = Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+    top = Fields(str(named_path), _read(named_path))
     imports: Sequence[str] = top.take("imports", fields.modules, ())
     named: dict[str, Any] = top.take("plans", fields.table, {})
     top.end("imports, plans")
-    return Catalogue(path, imports, {name: _plan(path, name, value) for name, value in named.items()})
+    folder = str(path.absolute().parent)
+    plans_of = {name: _plan(f"{named_path}: plans.{name[:80]}", folder, name, value) for name, value in named.items()}
+    return Catalogue(named_path, imports, plans_of)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -113,8 +118,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: is not TOML: {error}.") from None
 
 
-def _plan(path: Path, name: str, value: Any) -> CataloguePlan:
-    where = f"{path}: plans.{name[:80]}"
+def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
     if not plans.NAME.fullmatch(name):
         raise BadInput(f"{where}: is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
     table = Fields(where, fields.whole(where, value))
@@ -131,7 +135,7 @@ def _plan(path: Path, name: str, value: Any) -> CataloguePlan:
     table.end(f"{', '.join(checks)}, items")
     entries: dict[str, Entry] = {}
     for number, each in enumerate(listed, 1):
-        entry = _entry(f"{where}.items", number, each)
+        entry = _entry(f"{where}.items", folder, number, each)
         if entry.key in entries:
             raise BadInput(f"{where}.items {number} ({entry.key[:80]}): key: stands twice in this plan; give each entry a key of its own.")
         entries[entry.key] = entry
@@ -139,18 +143,18 @@ def _plan(path: Path, name: str, value: Any) -> CataloguePlan:
     return CataloguePlan(name, settings, sorted(entries.values(), key=lambda entry: entry.order))
 
 
-def _entry(where: str, number: int, value: Any) -> Entry:
+def _entry(where: str, folder: str, number: int, value: Any) -> Entry:
     key = value.get("key") if isinstance(value, dict) else None
     where = f"{where} {number} ({key[:80]})" if isinstance(key, str) and key else f"{where} {number}"
     table = Fields(where, fields.whole(where, value))
     entry = Entry(
         key=table.need("key", fields.word_of(KEY_LIMIT), 'key = "audit"'),
-        work=_work(table),
+        work=_work(table, folder),
         kind=table.take("kind", fields.text_of(KIND_LIMIT), ""),
         title=table.take("title", fields.text_of(TITLE_LIMIT), ""),
         order=table.take("order", fields.number, 0),
         once=table.take("once", fields.flag, False),
-        repair=table.take("repair", lambda given: _repair(f"{where}: repair", given), None),
+        repair=table.take("repair", lambda given: _repair(f"{where}: repair", folder, given), None),
         max_attempts=table.take("max_attempts", fields.tries, None),
         on_interrupt=table.take("on_interrupt", fields.one_of(OnInterrupt), None),
     )
@@ -158,14 +162,19 @@ def _entry(where: str, number: int, value: Any) -> Entry:
     return entry
 
 
-def _work(table: Fields) -> Work:
+def _work(table: Fields, folder: str) -> Work:
     task = table.need("task", fields.word_of(TASK_LIMIT), 'task = "shell"')
     args: list[Json] | dict[str, Json] = table.take("args", fields.arguments, [])
-    return Work(task, kwargs=args) if isinstance(args, dict) else Work(task, args=args)
+    if isinstance(args, list):
+        return Work(task, args=args)
+    if task == "shell" and isinstance(args.get("cwd", ""), str):
+        # Paths in a file are relative to that file, whichever folder the worker that runs the command was started in.
+        args = {**args, "cwd": os.path.join(folder, args.get("cwd", ""))}
+    return Work(task, kwargs=args)
 
 
-def _repair(where: str, value: Any) -> Work:
+def _repair(where: str, folder: str, value: Any) -> Work:
     table = Fields(where, fields.whole(where, value))
-    work = _work(table)
+    work = _work(table, folder)
     table.end("task, args")
     return work

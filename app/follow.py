@@ -152,5 +152,3 @@ def verdict(look: Look) -> str | None:
             return f"Plan {name!r} drained with undecided items: {named}{more}; retry, skip or resolve each, or use `relevo repair-all`."
         case _:
             return None
-
-

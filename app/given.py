@@ -48,7 +48,7 @@ def arguments(field: str, written: str | None) -> tuple[list[Json], dict[str, Js
     try:
         value = json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise Invalid(field, f"is not JSON ({error}); write for example '{{\"command\": [\"make\", \"test\"]}}'.") from None
+        raise Invalid(field, f'is not JSON ({error}); write for example \'{{"command": ["make", "test"]}}\'.') from None
     match value:
         case list():
             return value, {}

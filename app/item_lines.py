@@ -75,5 +75,5 @@ def item(where: str, line: bytes) -> NewItem:
 
 def _moment(value: Any) -> datetime:
     if not isinstance(value, str):
-        raise Invalid("", "must be a time as a text, for example \"2030-01-31T09:00:00Z\".")
+        raise Invalid("", 'must be a time as a text, for example "2030-01-31T09:00:00Z".')
     return given.moment("", value)

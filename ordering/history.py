@@ -112,5 +112,3 @@ def _attempt(row: Any) -> AttemptView:
         pid=row.pid,
         output=None if row.head is None else Output(row.head, row.tail, row.left_out),
     )
-
-
