@@ -7,6 +7,7 @@ import sys
 from typing import Any, Literal
 
 import structlog
+from billiard.util import get_logger
 
 
 def configure(kind: Literal["text", "json"]) -> None:
@@ -26,6 +27,7 @@ def configure(kind: Literal["text", "json"]) -> None:
             foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
         )
     )
+    handler.addFilter(_without_known_traces)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
@@ -35,3 +37,14 @@ def configure(kind: Literal["text", "json"]) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.captureWarnings(True)
+    pool = get_logger()  # billiard's: it keeps its records to itself and prints them as they are
+    pool.propagate, pool.handlers[:] = True, []
+
+
+def _without_known_traces(record: logging.LogRecord) -> bool:
+    # A pool process that died is one line: where billiard noticed it says nothing, and the item's history has the evidence.
+    error = record.exc_info[1] if record.exc_info else None
+    cause = getattr(error, "exc", error)  # billiard wraps what it hands over
+    if type(cause).__name__ in ("WorkerLostError", "TimeLimitExceeded", "Terminated"):
+        record.msg, record.args, record.exc_info = "A pool process ended before its body did: %s", (cause,), None
+    return True

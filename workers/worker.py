@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import warnings
 from typing import Any
 
 from celery import signals
 from celery.concurrency.prefork import TaskPool
+from celery.exceptions import SecurityWarning
 
 from ordering import db, session, tasks
 from ordering.errors import Pooled, RelevoError
@@ -49,7 +51,7 @@ def run(settings: Settings) -> int:
     warden = Warden(engine, process.myself(pool.worker_name))
     _connect(warden, settings)
     celery.worker_main(
-        ["worker", "--pool=prefork", f"--concurrency={options.slots}", f"--hostname={options.name or 'relevo'}-{os.getpid()}@%h",
+        ["--quiet", "worker", "--pool=prefork", f"--concurrency={options.slots}", f"--hostname={options.name or 'relevo'}-{os.getpid()}@%h",
          "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
     )  # fmt: skip
     return 0
@@ -95,6 +97,8 @@ def _says_retries(task: PlanTask) -> bool:
 
 
 def _connect(warden: Warden, settings: Settings) -> None:
+    # Celery warns whoever runs as root because of pickle; only JSON is accepted here (rule 13).
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     consumer.on_refused = warden.refused
     request.announce_cut = warden.announce_cut
     request.watch_exits(warden.child_died)
