@@ -39,6 +39,7 @@ def configure(kind: Literal["text", "json"]) -> None:
     logging.captureWarnings(True)
     pool = get_logger()  # billiard's: it keeps its records to itself and prints them as they are
     pool.propagate, pool.handlers[:] = True, []
+    pool.setLevel(logging.WARNING)
 
 
 def _without_known_traces(record: logging.LogRecord) -> bool:
