@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from ordering import audit, plans
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, AlreadyDone, Ended, Failed, NotYet, Succeeded, after
-from ordering.model import Claimed, OnFailure, OnInterrupt, Outcome, State
+from ordering.model import Claimed, OnInterrupt, Outcome, State
 from ordering.text import RESULT_LIMIT, storable, storable_json
 
 # Rule 6: touch the dispatch first, then read its items in a second statement, so that what a person changed meanwhile wins.
@@ -63,26 +63,35 @@ def claimed(tx: Connection, dispatch_id: UUID) -> Claimed | None:
     )
 
 
-POLICY = text("select on_failure from relevo.run where plan_id = :plan_id order by id desc limit 1")
+# One statement for the three rows of an outcome: the hand-off of a serial plan waits for it. Rule 7 is its where clause.
 SETTLE = text("""
-    update relevo.item set
-        state = :state, at_head = at_head and :keeps_head, dispatch_id = null,
-        not_before = case when cast(:until as timestamptz) is not null then cast(:until as timestamptz)
-            when cast(:delay as interval) is not null then now() + cast(:delay as interval) end,
-        error = :error, result = cast(:result as jsonb),
-        args = coalesce(cast(:args as jsonb), args), kwargs = coalesce(cast(:kwargs as jsonb), kwargs),
-        attempts = attempts + :attempted, tries = tries + :counted,
-        settled_at = case when :settled then now() end
-    where id = :item_id and dispatch_id = :dispatch_id and state = 'dispatched'
-    returning attempts
+    with settled as (
+        update relevo.item set
+            state = :state, dispatch_id = null,
+            at_head = at_head and :keeps_head and 'halt' = coalesce(
+                (select on_failure from relevo.run where plan_id = item.plan_id order by id desc limit 1), 'halt'),
+            not_before = case when cast(:until as timestamptz) is not null then cast(:until as timestamptz)
+                when cast(:delay as interval) is not null then now() + cast(:delay as interval) end,
+            error = :error, result = cast(:result as jsonb),
+            args = coalesce(cast(:args as jsonb), args), kwargs = coalesce(cast(:kwargs as jsonb), kwargs),
+            attempts = attempts + :attempted, tries = tries + :counted,
+            settled_at = case when :settled then now() end
+        where id = :item_id and dispatch_id = :dispatch_id and state = 'dispatched'
+        returning id, attempts
+    ), ended as (
+        update relevo.dispatch set ended_at = now()
+        where id = :dispatch_id and ended_at is null and exists (select from settled)
+        returning id, session_id, claimed_at
+    ), recorded as (
+        insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
+        select settled.id, settled.attempts, ended.id, ended.session_id, coalesce(ended.claimed_at, now()),
+            cast(:outcome as text), :counted = 1, :reason, :error
+        from settled, ended where cast(:outcome as text) is not null
+    )
+    select id from settled
 """)
 LOCK_DISPATCH = text("select id from relevo.dispatch where id = :dispatch_id and ended_at is null for no key update")
 END_DISPATCH = text("update relevo.dispatch set ended_at = now() where id = :dispatch_id and ended_at is null")
-RECORD = text("""
-    insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
-    select :item_id, :number, id, session_id, coalesce(claimed_at, now()), :outcome, :counts, :reason, :error
-    from relevo.dispatch where id = :dispatch_id
-""")
 RELEASE_CANCELLED = text("""
     update relevo.item set at_head = false, dispatch_id = null
     where id = :item_id and dispatch_id = :dispatch_id and state = 'cancelled'
@@ -96,19 +105,17 @@ def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
     """
     if run.serial:
         plans.lock(tx, run.plan_id)
-        halts = tx.execute(POLICY, {"plan_id": run.plan_id}).scalar_one_or_none() != OnFailure.CONTINUE
     else:
         tx.execute(LOCK_DISPATCH, {"dispatch_id": run.dispatch_id})  # dispatch before item, as everywhere
-        halts = False
-    following = after(
-        ended, serial=run.serial, halts=halts, tries=run.tries, max_attempts=run.max_attempts, jitter=random.random()
-    )
+    following = after(ended, serial=run.serial, tries=run.tries, max_attempts=run.max_attempts, jitter=random.random())
     reason, error, result, until = _written(ended)
     change = ended if isinstance(ended, Failed) else None
     settle = {
         "item_id": run.item_id,
         "dispatch_id": run.dispatch_id,
         "state": following.state,
+        "outcome": following.outcome,
+        "reason": reason,
         "keeps_head": following.keeps_head,
         "until": until,
         "delay": following.delay,
@@ -129,16 +136,17 @@ def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
         if known is None:
             _keep_late(tx, run, following.outcome, reason or error or "")
         return known
-    tx.execute(END_DISPATCH, {"dispatch_id": run.dispatch_id})
     if following.outcome is None:
         actor = f"task {run.task}"
         audit.record(tx, actor=actor, action=following.state, plan_id=run.plan_id, item_id=run.item_id, reason=reason)
-    else:
-        outcome, counts = following.outcome, following.counts
-        record(tx, run.item_id, row.attempts, run.dispatch_id, outcome, counts=counts, reason=reason, error=error)
     return following.state
 
 
+RECORD = text("""
+    insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
+    select :item_id, :number, id, session_id, coalesce(claimed_at, now()), :outcome, :counts, :reason, :error
+    from relevo.dispatch where id = :dispatch_id
+""")
 RESTORE = text("""
     with undone as (
         delete from relevo.attempt a using relevo.item i

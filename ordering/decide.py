@@ -52,7 +52,10 @@ Ended = Succeeded | Failed | AlreadyDone | NotYet
 
 @dataclass(frozen=True)
 class Next:
-    """The state that follows. `outcome` is None where no attempt was made; `delay` from now, for a retry."""
+    """The state that follows. `outcome` is None where no attempt was made; `delay` from now, for a retry.
+
+    `keeps_head`: the item keeps its place if its run halts at a failure.
+    """
 
     state: State
     outcome: Outcome | None
@@ -69,10 +72,10 @@ def backoff(tries: int, jitter: float) -> timedelta:
     return min(BACKOFF_CAP, BACKOFF * int(2 ** min(tries, 20))) * jitter
 
 
-def after(ended: Ended, *, serial: bool, halts: bool, tries: int, max_attempts: int, jitter: float) -> Next:
+def after(ended: Ended, *, serial: bool, tries: int, max_attempts: int, jitter: float) -> Next:
     """The item's next state after its body `ended`; `tries` are those used up before this one.
 
-    `halts`: the run's policy at a failure is halt. `jitter` in 0..1 is drawn by the caller.
+    `jitter` in 0..1 is drawn by the caller.
     """
     match ended:
         case Succeeded():
@@ -87,7 +90,7 @@ def after(ended: Ended, *, serial: bool, halts: bool, tries: int, max_attempts: 
                 return Next(State.WAITING, Outcome.FAILED, counts=True, delay=retry_in)
             if not serial and left and not final:
                 return Next(State.WAITING, Outcome.FAILED, counts=True, delay=backoff(tries, jitter))
-            return Next(State.FAILED, Outcome.FAILED, counts=True, keeps_head=serial and halts)
+            return Next(State.FAILED, Outcome.FAILED, counts=True, keeps_head=serial)
         case _ as never:
             assert_never(never)
 

@@ -18,7 +18,8 @@ WRITE = text(f"update relevo.plan set {', '.join(f'{name} = :{name}' for name in
 def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> Plan:
     """Give the locked `plan` the settings in `change`, by their names in `plans.create`; the rest stays.
 
-    An edit that changes nothing records nothing. Raises Invalid for a name that is no setting.
+    An edit that changes nothing records nothing. Raises Invalid for a name that is no setting, or a value that
+    cannot be accepted.
     """
     for name in change:
         if name not in EDITABLE:
@@ -27,6 +28,8 @@ def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> P
     changed = {name: value for name, value in change.items() if value != old[name]}
     if not changed:
         return plan
-    tx.execute(WRITE, {**old, **changed, "id": plan.id})
+    new = {**old, **changed}
+    plans.check_settings(title=new["title"], max_attempts=new["max_attempts"], stop_grace=new["stop_grace"])
+    tx.execute(WRITE, {**new, "id": plan.id})
     audit.record(tx, actor=actor, action="edit", plan_id=plan.id, before={name: old[name] for name in changed}, after=changed)
     return plans.get(tx, plan.name)

@@ -15,6 +15,7 @@ from ordering.model import OnFailure, OnInterrupt, Plan
 from ordering.text import visible
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+TITLE_LIMIT = 500  # characters of a plan's title
 WAKE_CHANNEL = "relevo_feed"
 
 COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart"
@@ -68,17 +69,14 @@ def create(
         raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
     if not 1 <= concurrency <= 10_000:
         raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to 10000 a stream.")
-    if max_attempts is not None and not 1 <= max_attempts <= 1000:
-        raise Invalid("max_attempts", f"{max_attempts} is out of range; use 1 to 1000.")
-    if not timedelta(0) <= stop_grace <= timedelta(days=1):
-        raise Invalid("stop_grace", "is out of range; use 0 seconds to one day.")
+    check_settings(title=title, max_attempts=max_attempts, stop_grace=stop_grace)
     try:
         with tx.begin_nested():
             row = tx.execute(
                 CREATE,
                 {
                     "name": name,
-                    "title": visible("title", title, 500),
+                    "title": title,
                     "concurrency": concurrency,
                     "on_failure": on_failure,
                     "on_interrupt": on_interrupt,
@@ -94,6 +92,15 @@ def create(
     if not plan.serial:
         open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
     return plan
+
+
+def check_settings(*, title: str, max_attempts: int | None, stop_grace: timedelta) -> None:
+    """Raise Invalid, naming the setting, if one of these cannot be accepted."""
+    visible("title", title, TITLE_LIMIT)
+    if max_attempts is not None and not 1 <= max_attempts <= 1000:
+        raise Invalid("max_attempts", f"{max_attempts} is out of range; use 1 to 1000.")
+    if not timedelta(0) <= stop_grace <= timedelta(days=1):
+        raise Invalid("stop_grace", "is out of range; use 0 seconds to one day.")
 
 
 def get(tx: Connection, name: str) -> Plan:
