@@ -1,0 +1,60 @@
+"""The reader of a pipe: nothing that came before the end stays untold."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from workers.output import Output
+from workers.reader import Reader
+
+
+def until(true: Callable[[], object], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_what_came_while_storing_is_told_at_the_end() -> None:
+    reading, writing = os.pipe()
+    told: list[str] = []
+    go = threading.Event()
+
+    def on_change(head: str, tail: str, dropped: int) -> None:
+        told.append(head)
+        go.wait(10)
+
+    reader = Reader(reading, Output(), on_change)
+    reader.start()
+    os.write(writing, b"early")
+    assert until(lambda: told)
+    os.write(writing, b", late")
+    os.close(writing)
+    assert until(lambda: "output reader" not in [thread.name for thread in threading.enumerate()])
+    go.set()
+    reader.finish()
+    assert told == ["early", "early, late"]
+
+
+def test_end_is_not_waited_for_where_somebody_else_holds_the_pipe_open() -> None:
+    reading, writing = os.pipe()
+    output = Output()
+    reader = Reader(reading, output, None)
+    reader.start()
+    os.write(writing, b"all of it" * 1000)
+    begun = time.monotonic()
+    reader.finish()
+    assert time.monotonic() - begun < 2
+    os.close(writing)
+    assert output.text() == "all of it" * 1000
+
+
+def test_one_that_never_started_gives_its_pipe_back() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    reading, writing = os.pipe()
+    Reader(reading, Output(), None).finish()
+    os.close(writing)
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,245 @@
+"""The body of the task `shell`, with real commands."""
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from workers.shell import AlreadyDone, BadCommand, CommandFailed, run
+
+
+def until(true: Callable[[], object], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def python(code: str, *words: str) -> list[str]:
+    return [sys.executable, "-S", "-c", code, *words]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_stdout_and_stderr_in_the_order_of_their_arrival() -> None:
+    result = run(["sh", "-c", "echo one; echo two >&2; echo three"])
+    assert result.output == "one\ntwo\nthree\n"
+    assert (result.dropped, result.left) == (0, ())
+
+
+def test_exit_code() -> None:
+    with pytest.raises(CommandFailed) as caught:
+        run(["sh", "-c", "seq 20; exit 7"])
+    assert (caught.value.code, caught.value.signal) == (7, None)
+    assert str(caught.value) == "'sh' ended with exit code 7; its last lines:\n" + "\n".join(map(str, range(11, 21)))
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "signal 9 (SIGKILL)"), (15, "signal 15 (SIGTERM)"), (40, "signal 40")])
+def test_signal(number: int, name: str) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        run(python(f"import os; os.kill(os.getpid(), {number})"))
+    assert (caught.value.code, caught.value.signal) == (None, number)
+    assert f"was ended by {name}; it printed nothing" in str(caught.value)
+
+
+def test_failure_can_be_pickled() -> None:
+    error = CommandFailed("make", 2, None, "last")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error) == "'make' ended with exit code 2; its last lines:\nlast"
+
+
+def test_unless(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    unless = ["test", "-f", str(made)]
+    run(["touch", str(made)], unless=unless)
+    with pytest.raises(AlreadyDone, match=r"^already done: the unless command 'test' exited with 0$"):
+        run(["rm", str(made)], unless=unless)
+    assert made.exists()
+
+
+def test_env_and_cwd(tmp_path: Path) -> None:
+    lines = run(["env"], env={"A": "1", "É": "ü€"}).output.splitlines()
+    assert {"A=1", "É=ü€", f"PATH={os.environ['PATH']}"} <= set(lines)
+    assert run(["pwd"], cwd=str(tmp_path)).output == f"{tmp_path}\n"
+
+
+def test_path_of_env_is_searched(tmp_path: Path) -> None:
+    own = tmp_path / "own-program"
+    own.write_text("#!/bin/sh\necho found\n")
+    own.chmod(0o755)
+    assert run(["own-program"], env={"PATH": f"/nowhere:{tmp_path}"}).output == "found\n"
+    assert run(["./own-program"], cwd=str(tmp_path)).output == "found\n"
+
+
+def test_command_starts_clean() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as Celery's pool processes do
+    try:
+        status = run(["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"]).output
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert re.findall(r"\t(\w+)", status) == ["0" * 16, "0" * 16]
+    assert run(["sh", "-c", "ls /proc/$$/fd; cat"]).output.split() == ["0", "1", "2"]
+    session, group = run(python("import os; print(os.getsid(0), os.getpgrp())")).output.split()
+    assert session == group
+    assert int(session) != os.getsid(0)
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "sentence"),
+    [
+        ("make test", {}, 'command must be a list of strings such as ["make", "test"]; for a shell line write ["sh", "-c", "..."]'),
+        (None, {}, 'command must be a list of strings such as ["make", "test"], not NoneType'),
+        ([], {}, "command is an empty list; its first string names the program to run"),
+        ([""], {}, "command[0] is empty; it names the program to run"),
+        (["echo", 5], {}, "command[1] must be a string, not int; put it in quotes"),
+        (["echo", "a\0"], {}, "command[1] contains a NUL character, which no program can be given; remove it"),
+        (["echo", "\ud800"], {}, "command[1] contains half a character (a lone surrogate), which has no bytes; remove it"),
+        (["no-such-program"], {}, "command: no program 'no-such-program' is on the worker's PATH; install it or write its full path"),
+        (["/no/such"], {}, "command: there is no file '/no/such' on the worker; correct the path"),
+        (["/etc/passwd"], {}, "command: '/etc/passwd' is not executable for the worker; chmod +x it or name a program"),
+        (["a" * 5000], {}, f"command: '{'a' * 5000}' cannot be run (File name too long)"),
+        (["echo", "x" * 3_000_000], {}, "command: the strings and env are longer than the system allows; hand the data over in a file"),
+        (["true"], {"cwd": "/no/such"}, "cwd: there is no folder '/no/such' on the worker; make it or name another"),
+        (["true"], {"cwd": "/etc/passwd"}, "cwd: '/etc/passwd' is not a folder; name one"),
+        (["true"], {"cwd": 3}, "cwd must be a string, not int; put it in quotes"),
+        (["true"], {"env": ["A"]}, "env must be a table of names and strings, not list"),
+        (["true"], {"env": {"A": 1}}, "env['A'] must be a string, not int; put it in quotes"),
+        (["true"], {"env": {"A=B": "1"}}, "env has the name 'A=B'; a name must not be empty nor contain '='"),
+        (
+            ["true"],
+            {"unless": "true"},
+            'unless must be a list of strings such as ["make", "test"]; for a shell line write ["sh", "-c", "..."]',
+        ),
+        (["true"], {"unless": ["no-such"]}, "unless: no program 'no-such' is on the worker's PATH; install it or write its full path"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_sentence(command: object, words: dict[str, object], sentence: str) -> None:
+    with pytest.raises(BadCommand) as caught:
+        run(command, **words)  # type: ignore[arg-type]
+    assert str(caught.value) == sentence
+
+
+def test_scripts_without_an_interpreter(tmp_path: Path) -> None:
+    for text, why in (("#!/no/such\n", "the interpreter that the first line of"), ("echo\n", "is not a program; name its interpreter")):
+        script = tmp_path / "script"
+        script.write_text(text)
+        script.chmod(0o755)
+        with pytest.raises(BadCommand, match=why):
+            run([str(script)])
+
+
+def test_output_that_no_database_takes_becomes_visible() -> None:
+    assert run(["printf", r"a\000b\377c\355\240\200d\n"]).output == "a\ufffdb\ufffdc\ufffd\ufffd\ufffdd\n"
+
+
+def test_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    told: list[tuple[str, str, int]] = []
+
+    def on_change(head: str, tail: str, dropped: int) -> None:
+        told.append((head, tail, dropped))
+        seen.touch()
+
+    run(["sh", "-c", f"echo first; while [ ! -e {seen} ]; do sleep 0.02; done; echo last"], on_change=on_change)
+    assert told == [("first\n", "", 0), ("first\nlast\n", "", 0)]
+
+
+def test_it_is_told_at_most_twice_a_second() -> None:
+    times: list[float] = []
+    begun = time.monotonic()
+    run(["sh", "-c", "for i in $(seq 60); do echo $i; sleep 0.02; done"], on_change=lambda *_: times.append(time.monotonic()))
+    assert 2 <= len(times) <= 2 * (time.monotonic() - begun) + 1
+
+
+def test_slow_storing_does_not_slow_the_command(tmp_path: Path) -> None:
+    through = tmp_path / "through"
+    waited: list[bool] = []
+    command = python(
+        "import sys, time; print('up', flush=True); time.sleep(0.7); print('x' * 5_000_000); open(sys.argv[1], 'w')", str(through)
+    )
+    result = run(command, on_change=lambda *_: waited.append(until(through.exists)))
+    assert waited[0]
+    assert result.dropped == 5_000_004 - 128 * 1024
+
+
+def test_error_while_storing_is_logged_and_the_command_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no database")
+
+    assert run(["echo", "well"], on_change=refuse).output == "well\n"
+    assert "no database" in caplog.text
+
+
+def test_200_megabytes_need_no_memory() -> None:
+    measured = """
+import resource
+from workers.shell import run
+run(["true"])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+result = run(["sh", "-c", "yes 0123456789abcdefghi | head -c 200000000"], on_change=lambda *_: None)
+print(result.dropped, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", measured], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    dropped, kibibytes = map(int, done.stdout.split())
+    assert dropped == 200_000_000 - 128 * 1024
+    assert kibibytes < 5000
+
+
+def test_what_the_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    result = run(["sh", "-c", "setsid sleep 100 & echo $!; (sleep 100 &) ; exit 0"])
+    assert time.monotonic() - begun < 1.5  # neither holds the open pipe against us
+    assert not alive(int(result.output))
+
+
+def test_what_it_leaves_behind_is_asked_first(tmp_path: Path) -> None:
+    code = "trap 'echo asked; exit' TERM; touch up; while :; do sleep 0.02; done"
+    result = run(["sh", "-c", f"({code}) & while [ ! -e up ]; do sleep 0.02; done"], cwd=str(tmp_path))
+    assert "asked\n" in result.output
+
+
+def test_neither_descriptors_nor_threads_nor_processes_pile_up(tmp_path: Path) -> None:
+    def count() -> tuple[int, int, str]:
+        children = Path("/proc").glob("[0-9]*/stat")
+        mine = [stat for stat in children if _parent(stat) == os.getpid()]
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), str(mine)
+
+    run(["true"])
+    before = count()
+    for _ in range(5):
+        run(["true"], on_change=lambda *_: None)
+        for wrong in (["false"], ["no-such-program"]):
+            with pytest.raises((CommandFailed, BadCommand)):
+                run(wrong)
+    assert count() == before
+
+
+def _parent(stat: Path) -> int:
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def test_start_of_the_guard_is_quick() -> None:
+    def seconds(work: Callable[[], object]) -> float:
+        begun = time.perf_counter()
+        work()
+        return time.perf_counter() - begun
+
+    bare = min(seconds(lambda: subprocess.run(["true"], check=True)) for _ in range(10))
+    assert min(seconds(lambda: run(["true"])) for _ in range(10)) - bare < 0.04
