@@ -30,7 +30,7 @@ class Service:
     """What to run. `command` and `env` (the whole environment) are asked anew at each start, after `prepare`.
 
     ready: whether it answers now; without it, the service writes a byte to the descriptor in RELEVO_READY_FD.
-    stop_signal asks it to end, hurry_signal to end at once; after `stop_within` seconds it is killed.
+    stop_signal asks it to end; after `stop_within` seconds, asked when that begins, it is killed.
     death_signal: what it gets when the supervisor dies.
     """
 
@@ -41,9 +41,8 @@ class Service:
     prepare: Callable[[], None] | None = None
     ready: Callable[[], bool] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
-    hurry_signal: signal.Signals = signal.SIGTERM
     death_signal: signal.Signals = signal.SIGKILL
-    stop_within: float = 10.0
+    stop_within: Callable[[], float] = lambda: 10.0
 
 
 class Child:

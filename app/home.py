@@ -46,6 +46,7 @@ class AlreadyUp(PlatformError):
 class Record:
     """What the holder of the lock runs. state: starting, up or stopping. URLs are there from `up` on, passwords included.
 
+    stop_within: the longest, in seconds, that a stop takes.
     pid_started (clock ticks since boot) and boot tell this process from another one that has its number later.
     """
 
@@ -54,6 +55,7 @@ class Record:
     boot: str
     since: str
     state: str
+    stop_within: float
     database_url: str | None = None
     broker_url: str | None = None
     log: str | None = None

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from alembic.util import CommandError
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app import environment
@@ -16,15 +17,17 @@ from app.child import Service, end_leftovers
 from app.embedded import EmbeddedError, Postgres, Server, Valkey
 from app.home import Home, PlatformError, made_record
 from app.servicelog import ServiceLog
-from app.supervise import ServiceFailed, StopAsked, Supervisor
+from app.supervise import UNKILLABLE, ServiceFailed, StopAsked, Supervisor
 from ordering import db
 from ordering.errors import DatabaseUnreachable
+from workers import process
 from workers.settings import Settings
 
 READY_WITHIN = 60.0  # seconds for a server, and for the services, whose imports may be slow
 POSTGRES, VALKEY, FEEDER, WORKER = "postgres", "valkey", "feeder", "worker"
-#: Seconds that each has to end. The worker lets bodies finish for their plan's stop_grace first (10 s unless a plan says more).
-STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 40.0}
+#: Seconds that each has to end; the worker has its plans' longest stop_grace on top, for which bodies may go on.
+STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 30.0}
+USUAL_GRACE = 10.0  # seconds, where the database cannot be asked
 
 
 class StartFailed(PlatformError):
@@ -49,6 +52,7 @@ class Platform:
         self._postgres = None if settings.database_url else Postgres(home.path / "postgres")
         self._valkey = None if settings.broker_url else Valkey(home.path / "valkey")
         self._told_broker_url: str | None = None
+        self._grace = USUAL_GRACE
         self._supervisor = Supervisor(log, self._record)
 
     def run(self, came_up: Callable[[], None]) -> int:
@@ -69,25 +73,36 @@ class Platform:
                     self._supervisor.run()
                 except StopAsked:
                     self._log.note("asked to stop while starting")
+                if self._state == "up":
+                    self._grace = self._longest_grace()
                 self._state = "stopping"
                 self._record()
                 gracefully = self._supervisor.stop()
                 self._log.note("everything has stopped" if gracefully else "everything has stopped, some of it by force")
                 return 0 if gracefully else 1
         except ServiceFailed as error:
-            raise StartFailed(str(error), 2 if error.exit_code == 2 else 3, error.last_lines) from error
+            told = error.exit_code in (2, 3) and error.last_lines
+            # With these codes a service ends by a sentence of its own.
+            raise StartFailed(error.last_lines[-1] if told else str(error), 2 if error.exit_code == 2 else 3, error.last_lines) from error
         finally:
             self._home.forget()
 
     def _start(self) -> None:
+        # What is given is looked at first: nothing is started for a platform that cannot come up.
+        with self._supervisor.interruptible():
+            if self._valkey is None:
+                self._check_broker()
+            if self._postgres is None:
+                self._migrate()
         for server, name in ((self._postgres, POSTGRES), (self._valkey, VALKEY)):
             if server is not None:
                 self._supervisor.start([self._server(name, server)], READY_WITHIN)
-        with self._supervisor.interruptible():
-            self._check_given()
+        if self._postgres is not None:
+            with self._supervisor.interruptible():
+                self._migrate()
         self._supervisor.start([self._service(FEEDER), self._service(WORKER)], READY_WITHIN)
 
-    def _check_given(self) -> None:
+    def _migrate(self) -> None:
         try:
             db.migrate(self._database_url())
         except DatabaseUnreachable as error:
@@ -96,13 +111,25 @@ class Platform:
             raise StartFailed(f"The database has a schema that is unknown here ({error}): install a newer Relevo.", 2) from error
         except DBAPIError as error:
             raise StartFailed(f"The database refuses Relevo's schema: {str(error.orig).strip().splitlines()[0]}.") from error
-        if self._valkey is None:
-            # Here, because it loads Celery.
-            from app import probe
 
-            problem = probe.broker(self._broker_url())
-            if problem is not None:
-                raise StartFailed(problem)
+    def _check_broker(self) -> None:
+        # Here, because it loads Celery.
+        from app import probe
+
+        problem = probe.broker(self._broker_url())
+        if problem is not None:
+            raise StartFailed(problem)
+
+    def _longest_grace(self) -> float:
+        engine = db.engine(self._database_url(), name="relevo up", pooled=False, settings={"statement_timeout": "3000"})
+        try:
+            with engine.connect() as connection:
+                longest = connection.execute(text("select extract(epoch from max(stop_grace)) from relevo.plan")).scalar()
+        except DBAPIError:
+            return USUAL_GRACE
+        finally:
+            engine.dispose()
+        return USUAL_GRACE if longest is None else float(longest)
 
     def _database_url(self) -> str:
         return self._postgres.url if self._postgres is not None else self._settings.require_database()
@@ -130,10 +157,10 @@ class Platform:
             # Changing the user clears the death signal unless it is told to keep it.
             return [words[0], "--pdeathsig", "keep", *words[1:]] if Path(words[0]).name == "setpriv" else words
 
-        # Immediate shutdown: the server ends its own processes, and recovers from its log at the next start.
-        at_once = signal.SIGQUIT if server is self._postgres else signal.SIGKILL
-        hurry = at_once if server is self._postgres else server.stop_signal
-        return Service(name, command, server.env, None, prepare, ready, server.stop_signal, hurry, at_once, STOP_WITHIN[name])
+        # Immediate shutdown: PostgreSQL ends its own processes, and recovers from its log at the next start.
+        death = signal.SIGQUIT if server is self._postgres else signal.SIGKILL
+        within = STOP_WITHIN[name]
+        return Service(name, command, server.env, None, prepare, ready, server.stop_signal, death, lambda: within)
 
     def _broker_may_have_moved(self, url: str) -> None:
         # The port is another one when somebody took it while the server was down: only a new process learns that.
@@ -148,13 +175,13 @@ class Platform:
             lambda: [sys.executable, "-P", "-m", f"workers.{name}"],
             lambda: environment.of_service(self._settings, self._database_url(), self._broker_url()),
             self._settings.catalogue.parent,
-            stop_within=STOP_WITHIN[name],
+            stop_within=lambda: STOP_WITHIN[name] + (self._grace if name == WORKER else 0),
         )
 
     def _end_leftovers(self) -> None:
         # The embedded servers end their own, more gently.
         last = self._home.read()
-        if last is not None and last.boot == made_record(since="", state="").boot:
+        if last is not None and last.boot == process.boot_id():
             services = [known for known in last.services if known.name not in (POSTGRES, VALKEY)]
             leaders = {known.pid: known.pid_started for known in services if known.pid and known.pid_started}
             end_leftovers(leaders, "RELEVO_HOME", str(self._home.path))
@@ -168,6 +195,7 @@ class Platform:
                 database_url=self._database_url() if known else None,
                 broker_url=self._broker_url() if known else None,
                 log=str(self._log_file) if self._log_file else None,
+                stop_within=sum(STOP_WITHIN.values()) + self._grace + UNKILLABLE,
                 services=self._supervisor.states(),
             )
             self._home.write(record)

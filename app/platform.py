@@ -17,15 +17,14 @@ from urllib.parse import urlsplit
 
 from app import environment
 from app.home import AlreadyUp, Home, PlatformError, Record, is_process
-from app.launch import STOP_WITHIN, Platform, StartFailed
+from app.launch import Platform, StartFailed
 from app.servicelog import ServiceLog
-from app.supervise import UNKILLABLE, ServiceState, StopAsked
+from app.supervise import ServiceState, StopAsked
 from workers.settings import Settings
 
 DETACHED = Path(__file__).with_name("detached.py")
 #: Seconds until a start is given up: the first one makes a database cluster, and a slow disk takes its time.
 UP_WITHIN = 300.0
-DOWN_WITHIN = sum(STOP_WITHIN.values()) + UNKILLABLE
 LOOK = 0.05
 
 
@@ -104,7 +103,7 @@ def ensure_up(settings: Settings) -> bool:
 def down(settings: Settings) -> bool:
     """Stop the platform and wait until all of it has ended. False when none is up. Raises NotStopped.
 
-    Takes at most the time that its services are given to end, about 90 s.
+    Takes at most the time that its services are given to end: about 80 s, and the longest stop_grace of its plans.
     """
     home = Home(settings.home)
     record = _settled_holder(home)
@@ -114,13 +113,13 @@ def down(settings: Settings) -> bool:
         _ask_to_stop(record)
     except PermissionError:
         raise NotStopped(f"The platform with the home {home.path} belongs to another user: stop it as that user.") from None
-    deadline = time.monotonic() + DOWN_WITHIN
+    began = time.monotonic()
     while home.is_taken():
-        now = home.holder()
-        if now is not None and (now.pid, now.pid_started) != (record.pid, record.pid_started):
+        now = home.holder() or record
+        if now.pid_started != record.pid_started:
             return True  # stopped, and another one was started since
-        if time.monotonic() > deadline:
-            raise NotStopped(f"The platform has not stopped within {DOWN_WITHIN:g} s: `kill -9 {record.pid}` ends it and all it started.")
+        if time.monotonic() - began > now.stop_within:
+            raise NotStopped(f"The platform has not stopped within {now.stop_within:g} s: `kill -9 {now.pid}` ends it and all it started.")
         time.sleep(LOOK)
     return True
 

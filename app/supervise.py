@@ -243,13 +243,13 @@ class Supervisor:
     def _end(self, child: Child) -> bool:
         """End one service within its bound, sooner as signals repeat the wish. Whether it ended without being killed."""
         service, told, killed = child.service, 0, False
-        deadline = time.monotonic() + service.stop_within
+        deadline = time.monotonic() + service.stop_within()
         while not child.ended():
             if told == 0 or min(self._wishes, 2) > told:
                 hurry = self._wishes > 1
-                child.signal(service.hurry_signal if hurry else service.stop_signal)
-                deadline = min(deadline, time.monotonic() + HURRIED) if hurry else deadline
                 self._log.note(f"{service.name} is asked to stop{' at once' if hurry else ''}")
+                child.signal(service.stop_signal)
+                deadline = min(deadline, time.monotonic() + HURRIED) if hurry else deadline
                 told = 2 if hurry else 1
             if killed and time.monotonic() >= deadline + UNKILLABLE:
                 self._log.note(f"{service.name} (process {child.pid}) does not end even when killed and is left to the system")

@@ -1,0 +1,48 @@
+"""A program for the supervisor's tests: supervises the stand-in services that its argument describes, until a signal ends it.
+
+Argument: a JSON list of {name, code, within}; `code` is Python, with `ready()` and `say(text)` at hand. Exit code: 0, 1 when one of
+them had to be killed, 3 with a sentence when one did not start.
+"""
+
+import json
+import os
+import sys
+
+from app.child import Service
+from app.servicelog import ServiceLog
+from app.supervise import ServiceFailed, StopAsked, Supervisor
+
+PRELUDE = """
+import os, signal, subprocess, sys, time
+def say(text):
+    print(text, flush=True)
+def ready():
+    os.write(int(os.environ["RELEVO_READY_FD"]), b"1")
+def wait():
+    while True:
+        signal.pause()
+"""
+
+
+def service(name: str, code: str, within: float) -> Service:
+    return Service(name, lambda: [sys.executable, "-c", PRELUDE + code], lambda: dict(os.environ), stop_within=lambda: within)
+
+
+def main() -> int:
+    services = [service(**told) for told in json.loads(sys.argv[1])]
+    with ServiceLog() as log, Supervisor(log) as supervisor:
+        try:
+            for each in services:
+                supervisor.start([each], within=5)
+            log.note("all started")
+            supervisor.run()
+        except ServiceFailed as error:
+            log.note(f"failed: {error}")
+            return 3
+        except StopAsked:
+            log.note("stopped early")
+        return 0 if supervisor.stop() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
