@@ -44,7 +44,7 @@ def http(
 ) -> Json:  # fmt: skip
     """Send one request with an Idempotency-Key that stays the same for all attempts of the item; an answer other than 2xx fails.
 
-    Returns the status, the headers and the beginning of the answer's body.
+    Returns the status, the content type and the beginning of the answer's body.
     """
     key = f"relevo-item-{self.request.claimed.item_id}"
     return webhook.request(method, url, json=json, body=body, headers=headers, timeout=timeout, idempotency_key=key)

@@ -1,0 +1,1 @@
+"""What the platform costs, measured side by side in one run: `make bench`."""
