@@ -169,7 +169,7 @@ def _work(table: Fields, folder: str) -> Work:
         return Work(task, args=args)
     if task == "shell" and isinstance(args.get("cwd", ""), str):
         # Paths in a file are relative to that file, whichever folder the worker that runs the command was started in.
-        args = {**args, "cwd": os.path.join(folder, args.get("cwd", ""))}
+        args = {**args, "cwd": os.path.normpath(os.path.join(folder, args.get("cwd", "")))}
     return Work(task, kwargs=args)
 
 

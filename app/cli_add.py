@@ -78,10 +78,8 @@ def add(
     moment = None if not_before is None else given.moment("--not-before", not_before)
 
     def verb(tx: Connection) -> list[Added]:
-        from sqlalchemy import text
-
         from app.known_tasks import require
-        from ordering import add
+        from ordering import add, clock
 
         require(tx, [task])
         new = NewItem(
@@ -91,7 +89,7 @@ def add(
             title=title,
             kind=kind,
             key=key,
-            not_before=moment if wait is None else tx.execute(text("select now()")).scalar_one() + wait,
+            not_before=moment if wait is None else clock.now(tx) + wait,
             on_interrupt=on_interrupt,
             max_attempts=max_attempts,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -106,17 +107,15 @@ def postpone(
     \b
     Example: relevo postpone 12 --for 2h --reason "the mirror is down"
     """
-    from sqlalchemy import text
-
-    from ordering import items
+    from ordering import clock, items
 
     if (until is None) == (for_ is None):
         raise Invalid("time", "must be given once: either --until TIME or --for DURATION.")
-    delay = None if for_ is None else given.duration("--for", for_)
+    delay = timedelta(0) if for_ is None else given.duration("--for", for_)
     moment = None if until is None else given.moment("--until", until)
 
     def verb(tx: Connection) -> Item:
-        when = moment or tx.execute(text("select now()")).scalar_one() + delay
+        when = moment or clock.now(tx) + delay
         return items.postpone(tx, item, when, actor=actor(by), reason=reason)
 
     done = transact(verb)

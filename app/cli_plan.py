@@ -102,9 +102,9 @@ def show_(
     \b
     Example: relevo plan show nightly --limit 50
     """
-    from sqlalchemy import Connection, text
+    from sqlalchemy import Connection
 
-    from ordering import lines, views
+    from ordering import clock, lines, views
 
     begin = None if cursor is None else lines.Cursor.parse(cursor)
 
@@ -113,7 +113,7 @@ def show_(
         page = lines.waiting(tx, found.id, limit=limit, after=begin)
         return {
             "plan": found,
-            "now": tx.execute(text("select now()")).scalar_one(),
+            "now": clock.now(tx),
             "out": lines.out(tx, found.id, limit=limit),
             "unresolved": lines.unresolved(tx, found.id, limit=limit),
             "line": page.items,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,7 @@ class Following:
 
     plan: str
     run_id: int
+    since: datetime
 
 
 def run_all(
@@ -53,18 +55,19 @@ def run_all(
     """
     from app import catalogue as catalogues
     from app.run_all import AllAdded, run_all
-    from ordering import db
+    from ordering import clock, db
 
     given = _settings(catalogue)
     loaded = catalogues.load(given.catalogue)
     chosen = [loaded.plan(plan)] if plan is not None else list(loaded.plans.values())
 
     def one(engine: Engine, name: str) -> Following | None:
-        done: AllAdded = db.transact(engine, lambda tx: run_all(tx, loaded.plan(name), keys or (), actor=actor(by)))
+        done: AllAdded
+        done, now = db.transact(engine, lambda tx: (run_all(tx, loaded.plan(name), keys or (), actor=actor(by)), clock.now(tx)))
         for left in done.left:
             say(f"{name}: {left.key} is not added: {left.why}.")
         say(f"{name}: added {len(done.added)} of {len(done.added) + len(done.left)} entries; run {done.run.id} is on.")
-        return Following(name, done.run.id)
+        return Following(name, done.run.id, now)
 
     _each(given, [each.name for each in chosen], one, wait)
 
@@ -85,20 +88,21 @@ def repair_all(
     """
     from app import catalogue as catalogues
     from app.repair_all import AllRepaired, repair_all
-    from ordering import db
+    from ordering import clock, db
 
     given = _settings(catalogue)
     loaded = catalogues.load(given.catalogue)
     names = [plan] if plan is not None else list(loaded.plans)
 
     def one(engine: Engine, name: str) -> Following | None:
-        done: AllRepaired = db.transact(engine, lambda tx: repair_all(tx, name, loaded.plans.get(name), actor=actor(by)))
+        done: AllRepaired
+        done, now = db.transact(engine, lambda tx: (repair_all(tx, name, loaded.plans.get(name), actor=actor(by)), clock.now(tx)))
         for each in done.repaired:
             say(f"{name}: item {each.item} " + ("runs again." if each.by == each.item else f"is repaired by item {each.by}."))
         if done.run is None:
             say(f"{name}: nothing is undecided; nothing was changed.")
             return None
-        return Following(name, done.run.id)
+        return Following(name, done.run.id, now)
 
     _each(given, names, one, wait)
 
@@ -143,7 +147,7 @@ def _wait(engine: Engine, following: Sequence[Following]) -> list[RelevoError]:
     try:
         for each in following:
             with shown(each.plan) as watch:
-                look = follow(engine, Follower(each.plan, each.run_id), watch)
+                look = follow(engine, Follower(each.plan, each.run_id, each.since), watch)
             against = verdict(look)
             if against is None:
                 say(f"{each.plan}: done, {look.done} of {look.total}.")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from app.cli_errors import Gone
-from ordering import db, lines, views
+from ordering import clock, db, lines, views
 from ordering.lines import ItemLine
 from ordering.model import State
 from ordering.views import PlanView
@@ -21,6 +21,8 @@ OUTAGE = 30.0  # seconds that Postgres may be away (a restart takes a few)
 STUCK = 30.0  # seconds in which nothing takes up what is due
 UNDECIDED_FOR = 15.0  # seconds after which an interruption that may still end by itself is reported
 PAGE = 1000
+# `settled_at` is when the transaction began, and it may have waited for the plan's lock behind one that began later.
+OVERLAP = timedelta(seconds=20)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Look:
     ended: str | None
 
 
-RUN = text("select ended_at, ended_as, started_at from relevo.run where id = :id")
+RUN = text("select ended_as from relevo.run where id = :id")
 SETTLED = text(f"""
     select {lines.LINE} where i.plan_id = :plan_id and i.settled_at >= :since
     order by i.settled_at, i.id limit {PAGE}
@@ -51,11 +53,11 @@ DUE = text("""
 
 
 class Follower:
-    """Looks at one run of one plan again and again and tells what is new."""
+    """Looks at one run of one plan again and again and tells what is new since `since`."""
 
-    def __init__(self, plan: str, run_id: int) -> None:
+    def __init__(self, plan: str, run_id: int, since: datetime) -> None:
         self._plan, self._run_id = plan, run_id
-        self._since: datetime | None = None
+        self._begin = self._since = since
         self._shown: dict[int, tuple[State, int]] = {}
 
     def look(self, tx: Connection) -> Look:
@@ -64,20 +66,22 @@ class Follower:
         plan = views.plan(tx, self._plan)
         out = lines.out(tx, plan.id, limit=PAGE)
         undecided = lines.unresolved(tx, plan.id, limit=PAGE)
-        settled = self._settled(tx, plan.id, run.started_at)
+        settled = self._settled(tx, plan.id)
         changed = [item for item in [*settled, *undecided, *out] if self._is_new(item)]
         done = sum(plan.counts[state] for state in (State.SUCCEEDED, State.SKIPPED, State.RESOLVED, State.CANCELLED))
         left = sum(plan.counts[state] for state in (State.WAITING, State.POSTPONED, State.DISPATCHED, State.RUNNING))
         return Look(plan, done + len(undecided), done + len(undecided) + left, changed, undecided, run.ended_as or self._halted(tx, plan))
 
-    def _settled(self, tx: Connection, plan_id: int, started: datetime) -> list[ItemLine]:
+    def _settled(self, tx: Connection, plan_id: int) -> list[ItemLine]:
         found: list[ItemLine] = []
+        since = max(self._begin, self._since - OVERLAP)
         while True:
-            page = [lines.line(row) for row in tx.execute(SETTLED, {"plan_id": plan_id, "since": self._since or started})]
+            page = [lines.line(row) for row in tx.execute(SETTLED, {"plan_id": plan_id, "since": since})]
             found += page
             if page:
-                self._since = page[-1].since
-            if len(page) < PAGE or page[0].since == page[-1].since:
+                since = page[-1].since
+                self._since = max(self._since, since)
+            if len(page) < PAGE or page[0].since == since:
                 return found
 
     def _is_new(self, item: ItemLine) -> bool:
@@ -92,34 +96,39 @@ class Follower:
         head = plan.head
         if head is None or head.state not in (State.FAILED, State.INTERRUPTED):
             return None
-        age = (tx.execute(text("select now()")).scalar_one() - head.since).total_seconds()
+        age = (clock.now(tx) - head.since).total_seconds()
         return None if head.pending and age < UNDECIDED_FOR else "halted"
 
 
 def follow(engine: Engine, follower: Follower, on_look: Callable[[Look], None]) -> Look:
     """Look until the run has ended; the last look. Raises Gone when Postgres, the feeder or the workers are away for long."""
+    # One snapshot a look: a head that is decided meanwhile must not be missing from the list of what is undecided.
+    snapshots = engine.execution_options(isolation_level="REPEATABLE READ")
     away_since: float | None = None
     stuck_since: float | None = None
-    for _ in _every(LOOK):
+    while True:
+        began = time.monotonic()
         try:
-            with engine.begin() as tx:
+            with snapshots.begin() as tx:
                 look = follower.look(tx)
                 stuck = _stuck(tx, look)
         except DBAPIError as error:
             if not db.is_disconnect(error):
                 raise
-            away_since = away_since or time.monotonic()
+            away_since = away_since or began
             if time.monotonic() - away_since > OUTAGE:
                 raise Gone(f"Postgres has not answered for {OUTAGE:.0f} s; `relevo status` tells what is up.") from None
+            time.sleep(LOOK)
             continue
         away_since = None
         on_look(look)
         if look.ended is not None:
             return look
-        stuck_since = (stuck_since or time.monotonic()) if stuck and not look.changed else None
-        if stuck is not None and stuck_since is not None and time.monotonic() - stuck_since > STUCK:
+        stuck_since = (stuck_since or began) if stuck and not look.changed else None
+        if stuck_since is not None and time.monotonic() - stuck_since > STUCK:
             raise Gone(f"Plan {look.plan.name!r}: {stuck} for {STUCK:.0f} s; `relevo status` tells what is up. The plan is untouched.")
-    raise AssertionError("unreachable")
+        # Counting a long line takes its time; looking takes a tenth of the database's at the most.
+        time.sleep(max(LOOK, 10 * (time.monotonic() - began)))
 
 
 def _stuck(tx: Connection, look: Look) -> str | None:
@@ -129,12 +138,6 @@ def _stuck(tx: Connection, look: Look) -> str | None:
     if not views.live_sessions(tx):
         return "no worker has been there"
     return None if look.plan.counts[State.DISPATCHED] or look.plan.head else "no feeder has handed out what is due"
-
-
-def _every(seconds: float) -> Iterator[None]:
-    while True:
-        yield
-        time.sleep(seconds)
 
 
 def verdict(look: Look) -> str | None:

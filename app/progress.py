@@ -37,9 +37,9 @@ def shown(name: str) -> Iterator[Watch]:
         bar = progress.add_task(name, total=None)
 
         def watch(look: Look) -> None:
-            for item in look.changed:
+            for item, line in _lines(look):
                 if item.state is not State.RUNNING:
-                    progress.console.print(Text(_line(look, item)), overflow="ellipsis", no_wrap=True)
+                    progress.console.print(Text(line), overflow="ellipsis", no_wrap=True)
             running = next((item for item in look.changed if item.state is State.RUNNING), None) or look.plan.head
             now = f": {_title(running)[:50]}" if running is not None and running.state not in SETTLED else ""
             progress.update(bar, total=look.total, completed=look.done, description=f"{name}{now}")
@@ -48,15 +48,19 @@ def shown(name: str) -> Iterator[Watch]:
 
 
 def _plain(look: Look) -> None:
-    for item in look.changed:
-        sys.stdout.write(_line(look, item) + "\n")
+    for _, line in _lines(look):
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def _line(look: Look, item: ItemLine) -> str:
-    state = "started" if item.state is State.RUNNING else str(item.state)
-    error = f": {item.error}" if item.error and item.state is not State.SUCCEEDED else ""
-    return one_line(f"{look.plan.name} {look.done}/{look.total} {state:<11} {item.id} {_title(item)}{error}", 300)
+def _lines(look: Look) -> Iterator[tuple[ItemLine, str]]:
+    """A line for each change, with how many had ended when it came about."""
+    done = look.done - sum(item.state is not State.RUNNING for item in look.changed)
+    for item in look.changed:
+        done += item.state is not State.RUNNING
+        state = "started" if item.state is State.RUNNING else str(item.state)
+        error = f": {item.error}" if item.error and item.state is not State.SUCCEEDED else ""
+        yield item, one_line(f"{look.plan.name} {done}/{look.total} {state:<11} {item.id} {_title(item)}{error}", 300)
 
 
 def _title(item: ItemLine) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 KEPT = frozenset("\u200c\u200d")  # joiners: some scripts and emoji need them, and they steer nothing
+LINE_END = re.compile(r"[\r\n\t]+")
 COLOUR = re.compile("\x1b\\[[0-9;:]*m")
 
 
 def one_line(value: str, limit: int = 500) -> str:
     """`value` on one line of at most `limit` characters; control characters and direction overrides are shown as escapes."""
-    cut = value[: limit + 1]  # before any work: a title may be long
+    cut = LINE_END.sub(" ", value[: limit + 1])  # cut before any work: a title may be long
     shown = "".join(_shown(char) for char in cut)
     return shown if len(cut) <= limit and len(shown) <= limit else shown[: limit - 1] + "…"
 
