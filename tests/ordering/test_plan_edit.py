@@ -1,0 +1,55 @@
+"""A plan's settings change by name; what runs keeps the policy of its run."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from ordering import plan_edit, plans
+from ordering.errors import Invalid
+from ordering.model import OnFailure, OnInterrupt
+from tests.ordering.acts import ACTOR, BROKEN, end, events, feed, plan, put
+
+
+def test_settings_change_by_name_and_the_rest_stays(tx: Connection) -> None:
+    made = plan(tx, title="Old", max_attempts=3)
+    change = {"on_failure": OnFailure.CONTINUE, "on_interrupt": OnInterrupt.REQUEUE, "autostart": True, "stop_grace": timedelta(minutes=1)}
+    edited = plan_edit.edit(tx, made, change, actor=ACTOR)
+    assert (edited.title, edited.max_attempts) == ("Old", 3)
+    assert (edited.on_failure, edited.on_interrupt, edited.autostart) == ("continue", "requeue", True)
+    assert events(tx) == ["create", "edit"]
+
+
+def test_an_edit_that_changes_nothing_records_nothing(tx: Connection) -> None:
+    made = plan(tx, title="Old")
+    assert plan_edit.edit(tx, made, {"title": "Old", "on_failure": OnFailure.HALT}, actor=ACTOR) == made
+    assert events(tx) == ["create"]
+
+
+def test_what_runs_keeps_the_policy_of_its_run(tx: Connection) -> None:
+    made = plan(tx)
+    put(tx, 2)
+    plans.start(tx, "line", actor=ACTOR)
+    plan_edit.edit(tx, made, {"on_failure": OnFailure.CONTINUE}, actor=ACTOR)
+    end(tx, BROKEN)
+    assert feed(tx) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("colour", "red"),
+        ("concurrency", 2),
+        ("max_attempts", 0),
+        ("stop_grace", timedelta(days=2)),
+        ("title", "a\x00"),
+        ("title", "\u200b"),
+    ],
+)
+def test_what_is_no_setting_or_no_value_is_refused_by_name(tx: Connection, name: str, value: Any) -> None:
+    made = plan(tx)
+    with pytest.raises(Invalid) as refusal:
+        plan_edit.edit(tx, made, {name: value}, actor=ACTOR)
+    assert refusal.value.field == name
+    assert plans.get(tx, "line") == made
