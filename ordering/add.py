@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from itertools import islice
 
+import psycopg
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError
 
-from ordering import audit, items, place, plans
-from ordering.db import sqlstate
+from ordering import audit, clock, place, plans
 from ordering.errors import EntryOut, Invalid, KeyConflict
 from ordering.model import Last, NewItem, Place, Plan
-from ordering.text import ARGS_LIMIT, checked, checked_json, visible
+from ordering.row import Row, row_of
 
-KEY_LIMIT = 500
-COLUMNS = (
-    "plan_id", "position", "task", "args", "kwargs", "title", "kind", "key", "digest",
-    "entry", "repairs", "not_before", "on_interrupt", "max_attempts",
-)  # fmt: skip
+CHUNK = 10_000  # items of a bulk add that are in memory at a time
+
+
+COLUMNS = ", ".join(Row._fields)
 INSERT = text(f"""
-    insert into relevo.item ({", ".join(COLUMNS)})
+    insert into relevo.item (plan_id, position, {COLUMNS})
     values (:plan_id, :position, :task, cast(:args as jsonb), cast(:kwargs as jsonb), :title, :kind, :key, :digest,
         :entry, :repairs, :not_before, :on_interrupt, :max_attempts)
     returning id
 """)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Added:
     """The item's id, and whether this call made it (False: its key was known)."""
 
@@ -44,18 +44,12 @@ def add(tx: Connection, plan: str, new: NewItem, *, actor: str, to: Place = Last
     Raises UnknownPlan, Invalid naming the field, NotInLine, KeyConflict, EntryOut if the catalogue entry is not settled yet.
     """
     held = plans.lock_by_name(tx, plan)
-    row = _row(tx, held, new)
-    known = _known(tx, held, [row])
-    if known:
-        return Added(known[str(row["key"])], new=False)
-    row["position"] = place.positions(tx, held.id, to, 1)[0]
-    try:
-        with tx.begin_nested():
-            item_id = tx.execute(INSERT, row).scalar_one()
-    except IntegrityError as error:
-        if sqlstate(error) == "23505" and new.entry is not None:
-            raise EntryOut(new.entry) from None
-        raise
+    row = row_of(new, lambda: clock.now(tx))
+    for item_id in _known(tx, held, [row]).values():
+        return Added(item_id, new=False)
+    _refuse(tx, held, [row])
+    chosen = place.positions(tx, held.id, to, 1)[0]
+    item_id = tx.execute(INSERT, {"plan_id": held.id, "position": chosen, **row._asdict()}).scalar_one()
     audit.record(tx, actor=actor, action="add", plan_id=held.id, item_id=item_id, after={"title": new.title, "task": new.task})
     plans.autostart(tx, held, actor=actor)
     plans.wake(tx, held.id)
@@ -63,104 +57,103 @@ def add(tx: Connection, plan: str, new: NewItem, *, actor: str, to: Place = Last
 
 
 def add_many(tx: Connection, plan: str, new: Iterable[NewItem], *, actor: str, to: Place = Last()) -> list[Added]:  # noqa: B008
-    """Add many items in their order by COPY, all or none; what `add` does and raises, with one event for all of them."""
+    """Add many items in their order by COPY, all or none; what `add` does and raises, with one event for all of them.
+
+    At the end of the line `new` is read as it comes, a chunk at a time; elsewhere it is read whole first.
+    """
     held = plans.lock_by_name(tx, plan)
-    rows = [_row(tx, held, each) for each in new]
-    known = _known(tx, held, [row for row in rows if row["key"] is not None])
-    fresh, seen = [], dict[str, str]()
-    for row in rows:
-        key = row["key"]
-        if key is not None:
-            if key in seen and seen[key] != row["digest"]:
-                raise Invalid("key", f"{key!r} stands twice in this call with different content; use a key per item.")
-            if key in known or key in seen:
-                continue
-            seen[key] = row["digest"]
-        fresh.append(row)
-    for row, chosen in zip(fresh, place.positions(tx, held.id, to, len(fresh)) if fresh else [], strict=True):
-        row["position"] = chosen
-    ids = _copy(tx, fresh)
-    made = {row["key"]: item_id for row, item_id in zip(fresh, ids, strict=True) if row["key"] is not None}
-    if fresh:
-        audit.record(tx, actor=actor, action="add", plan_id=held.id, after={"items": len(ids), "first": ids[0], "last": ids[-1]})
-        plans.autostart(tx, held, actor=actor)
-        plans.wake(tx, held.id)
-    rest, given, added = iter(ids), set[str](), list[Added]()
-    for row in rows:
-        key = row["key"]
-        if key is not None and (key in known or key in given):
-            added.append(Added(known[key] if key in known else made[key], new=False))
-        else:
-            added.append(Added(next(rest), new=True))
-            if key is not None:
-                given.add(key)
+    places: Iterator[Decimal] | None = None
+    if not isinstance(to, Last):
+        new = list(new)  # they share one gap, so their number must be known
+        places = _places(tx, held, to, len(new))
+    added: list[Added] = []
+    with tx.begin_nested():
+        for chunk in _chunks(tx, new):
+            known = _known(tx, held, chunk)
+            fresh = [row for row in chunk if row.key not in known] if known else chunk
+            _refuse(tx, held, fresh)
+            chosen = list(islice(places, len(fresh))) if places else place.positions(tx, held.id, Last(), len(fresh))
+            ids = iter(_copy(tx, held, chosen, fresh))
+            added += [Added(known[row.key], False) if row.key in known else Added(next(ids), True) for row in chunk]
+        made = [each.id for each in added if each.new]
+        if made:
+            audit.record(tx, actor=actor, action="add", plan_id=held.id, after={"items": len(made), "first": made[0], "last": made[-1]})
+            plans.autostart(tx, held, actor=actor)
+            plans.wake(tx, held.id)
     return added
 
 
-NEXT_IDS = text("""
-    select nextval(pg_get_serial_sequence('relevo.item', 'id')) from generate_series(1, :count)
-""")
+def _places(tx: Connection, plan: Plan, to: Place, count: int) -> Iterator[Decimal]:
+    # Lazily: a repeated call, all of whose keys are known, needs no place, and its neighbour may be out by now.
+    yield from place.positions(tx, plan.id, to, count)
 
 
-def _copy(tx: Connection, rows: Sequence[dict[str, Any]]) -> list[int]:
+def _chunks(tx: Connection, new: Iterable[NewItem]) -> Iterator[list[Row]]:
+    """Rows by the thousand. A key or an entry that comes again begins a new chunk, where it will find the first one stored."""
+    now = functools.cache(lambda: clock.now(tx))
+    chunk, keys, entries = list[Row](), set[str | None](), set[str | None]()
+    for each in new:
+        row = row_of(each, now)
+        again = (row.key is not None and row.key in keys) or (row.entry is not None and row.entry in entries)
+        if again or len(chunk) == CHUNK:
+            yield chunk
+            chunk, keys, entries = [], set(), set()
+        chunk.append(row)
+        keys.add(row.key)
+        entries.add(row.entry)
+    if chunk:
+        yield chunk
+
+
+NEXT_IDS = text("select nextval('relevo.item_id_seq') from generate_series(1, :count)")
+COPY = f"copy relevo.item (id, plan_id, position, {COLUMNS}) from stdin"
+
+
+def _copy(tx: Connection, plan: Plan, positions: Sequence[Decimal], rows: Sequence[Row]) -> Sequence[int]:
     if not rows:
         return []
-    ids = list(tx.execute(NEXT_IDS, {"count": len(rows)}).scalars())
-    cursor = tx.connection.cursor()
+    ids = tx.execute(NEXT_IDS, {"count": len(rows)}).scalars().all()
     try:
-        with tx.begin_nested(), cursor.copy(f"copy relevo.item (id, {', '.join(COLUMNS)}) from stdin") as copy:
-            for item_id, row in zip(ids, rows, strict=True):
-                copy.write_row((item_id, *(row[column] for column in COLUMNS)))
-    finally:
-        cursor.close()
+        with closing(tx.connection.cursor()) as cursor, cursor.copy(COPY) as copy:
+            for item_id, position, row in zip(ids, positions, rows, strict=True):
+                copy.write_row((item_id, plan.id, position, *row))
+    except psycopg.Error as error:
+        # The driver's own cursor was used, so its errors are turned here into those that `db` knows how to tell apart.
+        lost = tx.connection.dbapi_connection is None or tx.connection.dbapi_connection.closed
+        raise DBAPIError.instance(COPY, None, error, psycopg.Error, connection_invalidated=bool(lost), dialect=tx.dialect) from error
     return ids
 
 
-SAME_KEYS = text("select key, id, digest from relevo.item where plan_id = :plan_id and key = any(:keys)")
+SAME_KEYS = text("""
+    select key, id, digest, created_at = now() as just_now from relevo.item where plan_id = :plan_id and key = any(:keys)
+""")
 
 
-def _known(tx: Connection, plan: Plan, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
+def _known(tx: Connection, plan: Plan, rows: Sequence[Row]) -> dict[str | None, int]:
     """The ids of items that have the rows' keys already. Raises KeyConflict if one has another content."""
-    digests = {row["key"]: row["digest"] for row in rows if row["key"] is not None}
+    digests = {row.key: row.digest for row in rows if row.key is not None}
     if not digests:
         return {}
     found = tx.execute(SAME_KEYS, {"plan_id": plan.id, "keys": list(digests)}).all()
     for row in found:
         if row.digest != digests[row.key]:
+            if row.just_now:
+                raise Invalid("key", f"{row.key!r} stands twice in this call with different content; use a key per item.")
             raise KeyConflict(row.key, row.id)
     return {row.key: row.id for row in found}
 
 
-def _row(tx: Connection, plan: Plan, new: NewItem) -> dict[str, Any]:
-    if not isinstance(new.args, list):
-        raise Invalid("args", "must be a list of positional arguments.")
-    if not isinstance(new.kwargs, dict):
-        raise Invalid("args", "must be an object of named arguments.")
-    if new.max_attempts is not None and not 1 <= new.max_attempts <= 1000:
-        raise Invalid("max_attempts", f"{new.max_attempts} is out of range; use 1 to 1000.")
-    if not new.task:
-        raise Invalid("task", "is empty; name a task, for example shell.")
-    row: dict[str, Any] = {
-        "plan_id": plan.id,
-        "position": None,
-        "task": checked("task", new.task, items.TASK_LIMIT),
-        "args": checked_json("args", new.args, ARGS_LIMIT),
-        "kwargs": checked_json("args", new.kwargs, ARGS_LIMIT),
-        "title": visible("title", new.title, items.TITLE_LIMIT),
-        "kind": visible("kind", new.kind, items.KIND_LIMIT),
-        "key": None if new.key is None else checked("key", new.key, KEY_LIMIT),
-        "digest": None,
-        "entry": None if new.entry is None else checked("entry", new.entry, KEY_LIMIT),
-        "repairs": new.repairs,
-        "not_before": None if new.not_before is None else items.checked_time(tx, "not_before", new.not_before),
-        "on_interrupt": new.on_interrupt,
-        "max_attempts": new.max_attempts,
-    }
-    if new.key == "":
-        raise Invalid("key", "is empty; leave it out or write something.")
-    if new.key is not None:
-        content = [row[name] for name in ("task", "title", "kind", "entry", "max_attempts")]
-        content += [json.dumps(value, sort_keys=True) for value in (new.args, new.kwargs)]
-        content += [str(new.on_interrupt), str(new.not_before)]
-        row["digest"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    return row
+OPEN_ENTRY = text("select entry from relevo.item where plan_id = :plan_id and entry = any(:entries) and settled_at is null limit 1")
+NOT_THERE = text("select each from unnest(cast(:ids as bigint[])) each where not exists (select from relevo.item where id = each) limit 1")
+
+
+def _refuse(tx: Connection, plan: Plan, rows: Sequence[Row]) -> None:
+    """Raise EntryOut for an entry that is out already, Invalid for a repair of an item that is not there."""
+    if entries := [row.entry for row in rows if row.entry is not None]:
+        entry = tx.execute(OPEN_ENTRY, {"plan_id": plan.id, "entries": entries}).scalar_one_or_none()
+        if entry is not None:
+            raise EntryOut(entry)
+    if repaired := [row.repairs for row in rows if row.repairs is not None]:
+        missing = tx.execute(NOT_THERE, {"ids": repaired}).scalar_one_or_none()
+        if missing is not None:
+            raise Invalid("repairs", f"there is no item {missing}.")

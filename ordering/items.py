@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from ordering import attempt, audit, plans
+from ordering import attempt, audit, clock, plans
 from ordering.attempt import END_DISPATCH
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
@@ -157,14 +157,13 @@ POSTPONE = text("""
         at_head = false, dispatch_id = null
     where id = :id and state in ('waiting', 'postponed', 'dispatched')
 """)
-NOW = text("select now()")
 
 
-def checked_time(tx: Connection, field: str, when: datetime) -> datetime:
+def checked_time(field: str, when: datetime, now: datetime) -> datetime:
     """`when` if it names its zone and is not more than ten years away; else raise Invalid naming `field`."""
     if when.tzinfo is None:
         raise Invalid(field, "has no time zone; write for example 2030-01-31T09:00:00Z.")
-    if when - tx.execute(NOW).scalar_one() > FARTHEST:
+    if when - now > FARTHEST:
         raise Invalid(field, "is more than ten years away; use a nearer time.")
     return when
 
@@ -177,7 +176,7 @@ def postpone(tx: Connection, item_id: int, until: datetime, *, actor: str, reaso
     held = hold(tx, item_id)
     if held.item.state not in EDITABLE:
         raise NotAllowed(item_id, "postponed", held.item.state, "only waiting, postponed and dispatched items can be postponed")
-    until = checked_time(tx, "until", until)
+    until = checked_time("until", until, clock.now(tx))
     if held.dispatch_id is not None:
         tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(POSTPONE, {"id": item_id, "until": until})

@@ -200,13 +200,13 @@ LEFT = text("""
 """)
 
 
-def close_if_drained(tx: Connection, plan: Plan) -> bool:
-    """End the run of the locked serial `plan` if nothing is waiting, postponed or out; whether it was ended."""
-    if not plan.serial or tx.execute(LEFT, {"plan_id": plan.id}).scalar_one():
+def close_if_drained(tx: Connection, plan_id: int) -> bool:
+    """End the run of the locked serial plan if nothing is waiting, postponed or out; whether it was ended."""
+    if tx.execute(LEFT, {"plan_id": plan_id}).scalar_one():
         return False
-    ended = tx.execute(END_RUN, {"plan_id": plan.id, "ended_as": "drained"}).first() is not None
+    ended = tx.execute(END_RUN, {"plan_id": plan_id, "ended_as": "drained"}).first() is not None
     if ended:
-        audit.record(tx, actor="relevo", action="drained", plan_id=plan.id)
+        audit.record(tx, actor="relevo", action="drained", plan_id=plan_id)
     return ended
 
 

@@ -23,8 +23,12 @@ class NoRoom(RelevoError):
 
 def too_fine(position: Decimal) -> bool:
     """Whether the column refuses the position: over SCALE digits after the point, or not within LIMIT."""
+    if not -LIMIT < position < LIMIT:
+        return True
+    if int(position) == position:
+        return False  # most are whole, and a bulk add asks for each
     number, parts = position.as_integer_ratio()
-    return bool(number * 10**SCALE % parts) or not -LIMIT < position < LIMIT
+    return bool(number * 10**SCALE % parts)
 
 
 def between(low: Decimal | None, high: Decimal | None) -> Decimal:

@@ -11,6 +11,8 @@ from ordering.model import Json
 
 # U+0000 is refused by Postgres in text and jsonb; lone surrogates are no characters at all.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_NUL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_written = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps would make a new encoder for each value
 _VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols (Unicode major categories)
 REPLACEMENT = "\ufffd"
 ERROR_LIMIT = 20_000  # characters of an error text that are kept
@@ -38,12 +40,13 @@ def visible(field: str, value: str, limit: int) -> str:
 def checked_json(field: str, value: Json, limit: int) -> str:
     """Return `value` as JSON text that jsonb accepts; raise Invalid naming `field` if it is too large or cannot be stored."""
     try:
-        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        written = _written(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(field, f"is not JSON ({error}).") from None
-    if len(written) > limit or len(written.encode("utf-8", "replace")) > limit:
+    # No character takes more than 4 bytes, so a short text need not be encoded to be measured.
+    if len(written) > limit or (4 * len(written) > limit and len(written.encode("utf-8", "replace")) > limit):
         raise Invalid(field, f"is larger than {limit} bytes as JSON; store it elsewhere and pass its name.")
-    if _UNSTORABLE.search(written) or re.search(r"(?<!\\)(?:\\\\)*\\u0000", written):
+    if _UNSTORABLE.search(written) or ("\\u0000" in written and _NUL_ESCAPE.search(written)):
         raise Invalid(field, "holds a NUL character or half a surrogate pair, which cannot be stored; remove it.")
     return written
 

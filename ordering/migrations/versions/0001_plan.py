@@ -131,7 +131,7 @@ STATEMENTS = (
     "create index item_unresolved on relevo.item (plan_id, position) where state in ('failed', 'interrupted')",
     "create index item_postponed on relevo.item (plan_id, not_before) where state = 'postponed'",
     "create index item_wake on relevo.item (not_before) where not_before is not null and state in ('waiting', 'postponed')",
-    "create index item_dispatch on relevo.item (dispatch_id) where dispatch_id is not null and settled_at is null",
+    "create index item_dispatch on relevo.item (dispatch_id) where dispatch_id is not null",
     "create index item_settled_at on relevo.item (plan_id, settled_at) where settled_at is not null",
     "create index item_repairs on relevo.item (repairs) where repairs is not null",
     "create unique index item_key on relevo.item (plan_id, key) where key is not null",
