@@ -57,6 +57,10 @@ class RetryIn(Retry):
         super().__init__(message="retry", exc=None, when=delay.total_seconds())
         self.delay, self.cause, self.new_args, self.new_kwargs = delay, cause, args, kwargs
 
+    def __reduce__(self) -> Any:
+        # The pool pickles it on its way to the worker's parent, where only the delay is shown; the cause may not bear that.
+        return type(self), (self.delay, None)
+
 
 @contextmanager
 def stoppable() -> Iterator[None]:

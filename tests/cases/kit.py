@@ -91,6 +91,14 @@ class Kit:
         named = ["--name", name] if name else []
         return self._start("worker", ["-m", "workers.worker", "--slots", str(slots), *named, *options], environment, ready)
 
+    def up(self, workers: int = 1, slots: int = 2, **environment: str) -> list[Service]:
+        """Start a feeder and so many workers at once and wait for all of them; the workers."""
+        feeder = self.feeder(ready=False, **environment)
+        started = [self.worker(slots, ready=False, **environment) for _ in range(workers)]
+        for service in (feeder, *started):
+            service.wait_ready()
+        return started
+
     def _start(self, kind: str, command: list[str], changes: dict[str, str], ready: bool) -> Service:
         label = f"{kind}{len(self.services)}"
         service = Service(label, command, self.environment(**changes), self.folder / f"{label}.log", self.folder)
@@ -195,6 +203,15 @@ class Kit:
         """A connection of somebody else, without any of the product's settings."""
         with psycopg.connect(make_url(self.database_url).set(drivername="postgresql").render_as_string(hide_password=False)) as connection:
             yield connection
+
+    def dispatches(self, item: int) -> list[Row[Any]]:
+        """The dispatch that the item is out with, if it is out."""
+        return self.sql("select d.* from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id where i.id = :item", item=item)
+
+    def send_copy(self, item: int) -> None:
+        """Put a second copy of the message of the item's dispatch into the broker."""
+        (dispatch,) = self.dispatches(item)
+        self._publisher.send(str(dispatch.id), dispatch.task, dispatch.queue, "", "")
 
     def messages(self) -> int:
         """Messages in the broker, waiting or unacknowledged."""

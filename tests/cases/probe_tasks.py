@@ -11,13 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from celery import signals
+
 from workers import celery
 
 NOTES = Path(os.environ["PROBE_NOTES"])
 
-# A project may set kombu's options; the cases set the patience that users meet as "my task ran twice".
-if "PROBE_VISIBILITY" in os.environ:
-    celery.conf.broker_transport_options = {"visibility_timeout": int(os.environ["PROBE_VISIBILITY"])}
+
+@signals.worker_init.connect
+def be_impatient(**_: Any) -> None:
+    """Shorten the broker's patience (Redis's visibility timeout, in seconds), whatever the product sets, before it connects."""
+    if "PROBE_VISIBILITY" in os.environ:
+        celery.conf.broker_transport_options["visibility_timeout"] = int(os.environ["PROBE_VISIBILITY"])
 
 
 def note(task: Any, what: str) -> None:
