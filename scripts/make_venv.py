@@ -34,6 +34,8 @@ def main():
             build()
         except subprocess.CalledProcessError as error:
             return fail("Making .venv failed at: {}".format(" ".join(error.cmd)))
+        except KeyboardInterrupt:
+            return fail("Making .venv was interrupted: the next make begins again.")
         with open(STAMP, "w") as file:
             file.write(stamp)
     return 0
@@ -47,13 +49,14 @@ def build():
     project = ["--no-deps", "--no-build-isolation", "--editable", ROOT]
     uv = shutil.which("uv")
     if uv:
-        run([uv, "venv", "--quiet", "--python", sys.executable, VENV])
+        # Seeded with pip, so that `python -m pip` works whichever tool made the environment.
+        run([uv, "venv", "--quiet", "--seed", "--python", sys.executable, VENV])
         install = [uv, "pip", "install", "--quiet", "--python", python]
     elif has_module("ensurepip"):
         run([sys.executable, "-m", "venv", VENV])
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     elif has_module("pip"):
-        # Debian ships venv without ensurepip in a package of its own; the machine's pip can fill another environment.
+        # Debian keeps ensurepip in a package of its own; the machine's pip can fill another environment.
         run([sys.executable, "-m", "venv", "--without-pip", VENV])
         install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
     else:
