@@ -1,0 +1,66 @@
+"""A worker fetches a message only when it has a free slot, and acknowledges it before the body runs (rule 11; A1)."""
+
+import time
+from collections.abc import Callable
+
+from tests.conftest import Scale
+from tests.workers.proxy import Proxy
+from tests.workers.worker_process import Workers, until
+
+WorkersOn = Callable[[str], Workers]
+Through = Callable[[str], tuple[Proxy, str]]
+
+
+def test_no_message_waits_behind_a_long_body(broker: str, start_workers: WorkersOn, scale: Scale) -> None:
+    """Three long bodies leave one of four slots; every short one must take it at once, and each runs once."""
+    pool = start_workers(broker)
+    processes = [pool.start(slots=2), pool.start(slots=2)]
+    long = scale.seconds(20, least=4)
+    for number in range(3):
+        pool.send(f"long{number}:{long}")
+    until(lambda: len(pool.bodies("start")) == 3, 5, "three long bodies run")
+    sent = {}
+    until_end = time.monotonic() + long - 2
+    while time.monotonic() < until_end:
+        name = f"short{len(sent)}:0"
+        sent[name] = time.time()
+        pool.send(name)
+        time.sleep(0.15)
+    until(lambda: sent.keys() <= pool.bodies("end").keys(), 1, "every short body has run")
+    assert not [name for name in pool.bodies("end") if name.startswith("long")]
+    starts = pool.bodies("start")
+    assert max(starts[name][0] - at for name, at in sent.items()) < 1
+    until(lambda: len(pool.bodies("end")) == 3 + len(sent), long, "the long bodies have ended")
+    assert {name: len(times) for name, times in pool.bodies("start").items()} == dict.fromkeys(starts, 1)
+    assert pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}
+    assert [process.poll() for process in processes] == [None, None]
+
+
+def test_a_full_worker_takes_nothing_even_after_it_reconnected(
+    broker: str, start_workers: WorkersOn, through_proxy: Through
+) -> None:
+    between, url = through_proxy(broker)
+    pool = start_workers(url)
+    full = pool.start(slots=2)
+    for number in range(2):
+        pool.send(f"long{number}:6")
+    until(lambda: len(pool.bodies("start")) == 2, 5, "two long bodies run")
+    between.cut()
+    until(lambda: pool.log().count("Connected to") == 2, 10, "the full worker is connected again")
+    pool.send("next:0")
+    pool.send("last:0")
+    other = pool.start(slots=1)
+    pool.ends("next:0", 5)
+    pool.ends("last:0", 5)
+    assert not [name for name in pool.bodies("end") if name.startswith("long")]
+    assert {line["pid"] for line in pool.notes("bodies") if line["id"] in ("next:0", "last:0")}.isdisjoint(
+        {line["pid"] for line in pool.notes("bodies") if line["id"].startswith("long")}
+    )
+    # Its slots free again, the first worker takes its share.
+    pool.ends("long0:6", 10)
+    pool.ends("long1:6", 5)
+    other.terminate()
+    other.wait(10)
+    pool.runs("alone:0")
+    assert full.poll() is None
+    assert all(len(times) == 1 for times in pool.bodies("start").values())
