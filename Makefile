@@ -3,6 +3,7 @@ PYTHON ?= $(or $(shell for p in python3 python3.14 python3.13 python3.12 python3
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
 BIN := .venv/bin
 CATALOGUE ?=
+OF = $(if $(CATALOGUE),--catalogue '$(CATALOGUE)')
 CODE := $(wildcard app ordering workers monitoring tests benchmarks examples scripts)
 PYTEST_ARGS ?=
 
@@ -16,10 +17,10 @@ venv:
 	@$(PYTHON) scripts/make_venv.py
 
 run-all: venv ## bring the platform up and run the catalogue's plans (CATALOGUE=file)
-	@$(BIN)/relevo run-all --wait
+	@$(BIN)/relevo run-all --wait $(OF)
 
 repair-all: venv ## add the repair of whatever is unresolved and go on (CATALOGUE=file)
-	@$(BIN)/relevo repair-all --wait
+	@$(BIN)/relevo repair-all --wait $(OF)
 
 up: venv ## start the platform in the foreground
 	@$(BIN)/relevo up
