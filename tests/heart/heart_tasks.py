@@ -1,0 +1,84 @@
+"""Tasks that use Celery's own words, and the platform's few."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from celery.exceptions import SoftTimeLimitExceeded
+
+from tests.cases.probe_tasks import body
+from workers import celery
+from workers.body import Done, Postpone
+
+
+@celery.task(bind=True, name="heart.auto", autoretry_for=(ConnectionError,), retry_backoff=1, retry_jitter=False, max_retries=2)
+def auto(self: Any, failures: int) -> int:
+    with body(self):
+        if self.request.retries < failures:
+            raise ConnectionError(f"try {self.request.retries}")
+        return int(self.request.retries)
+
+
+@celery.task(bind=True, name="heart.changed")
+def changed(self: Any, left: int) -> str:
+    with body(self):
+        if left:
+            raise self.retry(args=[left - 1], countdown=0)
+        return "done"
+
+
+@celery.task(bind=True, name="heart.soft", soft_time_limit=1, time_limit=30)
+def soft(self: Any) -> None:
+    with body(self):
+        time.sleep(20)
+
+
+@celery.task(bind=True, name="heart.soft_kind", soft_time_limit=1, time_limit=30)
+def soft_kind(self: Any) -> str:
+    with body(self):
+        try:
+            time.sleep(20)
+        except SoftTimeLimitExceeded:
+            return "tidied up"
+        return "not reached"
+
+
+def _check(verdict: str) -> Any:
+    match verdict:
+        case "go":
+            return None
+        case "done":
+            return Done("somebody did it")
+        case "later":
+            return Postpone(datetime.now(UTC) + timedelta(hours=1), "not open yet")
+        case "naive":
+            return Postpone(datetime.now() + timedelta(hours=1))
+        case "raise":
+            raise LookupError("cannot tell")
+        case _:
+            return "nonsense"
+
+
+@celery.task(bind=True, name="heart.checked", precheck=_check)
+def checked(self: Any, verdict: str) -> str:
+    with body(self):
+        return verdict
+
+
+@celery.task(bind=True, name="heart.typed", plan="typed")
+def typed(self: Any, when: datetime, price: Decimal) -> Any:
+    with body(self):
+        return {"when": when + timedelta(days=1), "price": price * 2, "kinds": [type(when).__name__, type(price).__name__]}
+
+
+@celery.task(bind=True, name="heart.unstorable")
+def unstorable(self: Any) -> Any:
+    with body(self):
+        return object()
+
+
+@celery.task(bind=True, name="heart.replaces")
+def replaces(self: Any) -> None:
+    with body(self):
+        self.replace(soft.s())
