@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 
@@ -18,7 +18,7 @@ from ordering.errors import EntryOut, Invalid, KeyConflict
 from ordering.model import Last, NewItem, Place, Plan
 from ordering.row import Row, row_of
 
-CHUNK = 10_000  # items of a bulk add that are in memory at a time
+CHUNK = 5_000  # items of a bulk add that are in memory at a time
 
 
 COLUMNS = ", ".join(Row._fields)
@@ -59,7 +59,7 @@ def add(tx: Connection, plan: str, new: NewItem, *, actor: str, to: Place = Last
 def add_many(tx: Connection, plan: str, new: Iterable[NewItem], *, actor: str, to: Place = Last()) -> list[Added]:  # noqa: B008
     """Add many items in their order by COPY, all or none; what `add` does and raises, with one event for all of them.
 
-    At the end of the line `new` is read as it comes, a chunk at a time; elsewhere it is read whole first.
+    At the end of the line `new` is read as it comes, a chunk at a time; elsewhere it is read whole first. It must not use `tx`.
     """
     held = plans.lock_by_name(tx, plan)
     places: Iterator[Decimal] | None = None
@@ -67,17 +67,26 @@ def add_many(tx: Connection, plan: str, new: Iterable[NewItem], *, actor: str, t
         new = list(new)  # they share one gap, so their number must be known
         places = _places(tx, held, to, len(new))
     added: list[Added] = []
-    with tx.begin_nested():
-        for chunk in _chunks(tx, new):
-            known = _known(tx, held, chunk)
+    begun: int | None = None
+    with tx.begin_nested(), ExitStack() as copying:
+        for chunk in _chunks(new, clock.now(tx)):
+            copying.close()  # only now, so that Postgres stored the chunk before while this one was read and checked
+            known = _known(tx, held, chunk, begun=begun)
             fresh = [row for row in chunk if row.key not in known] if known else chunk
-            _refuse(tx, held, fresh)
-            chosen = list(islice(places, len(fresh))) if places else place.positions(tx, held.id, Last(), len(fresh))
-            ids = iter(_copy(tx, held, chosen, fresh))
-            added += [Added(known[row.key], False) if row.key in known else Added(next(ids), True) for row in chunk]
-        made = [each.id for each in added if each.new]
-        if made:
-            audit.record(tx, actor=actor, action="add", plan_id=held.id, after={"items": len(made), "first": made[0], "last": made[-1]})
+            if fresh:
+                _refuse(tx, held, fresh)
+                chosen = list(islice(places, len(fresh))) if places else place.positions(tx, held.id, Last(), len(fresh))
+                ids = tx.execute(NEXT_IDS, {"count": len(fresh)}).scalars().all()
+                begun = begun or ids[0]
+                write = copying.enter_context(_copy(tx)).write_row
+                for item_id, position, row in zip(ids, chosen, fresh, strict=True):
+                    write((item_id, held.id, position, *row))
+            made = iter(ids if fresh else ())
+            added += [Added(known[row.key], False) if row.key in known else Added(next(made), True) for row in chunk]
+        copying.close()
+        if begun is not None:
+            count = sum(each.new for each in added)
+            audit.record(tx, actor=actor, action="add", plan_id=held.id, after={"items": count, "first": begun})
             plans.autostart(tx, held, actor=actor)
             plans.wake(tx, held.id)
     return added
@@ -88,12 +97,11 @@ def _places(tx: Connection, plan: Plan, to: Place, count: int) -> Iterator[Decim
     yield from place.positions(tx, plan.id, to, count)
 
 
-def _chunks(tx: Connection, new: Iterable[NewItem]) -> Iterator[list[Row]]:
+def _chunks(new: Iterable[NewItem], now: datetime) -> Iterator[list[Row]]:
     """Rows by the thousand. A key or an entry that comes again begins a new chunk, where it will find the first one stored."""
-    now = functools.cache(lambda: clock.now(tx))
     chunk, keys, entries = list[Row](), set[str | None](), set[str | None]()
     for each in new:
-        row = row_of(each, now)
+        row = row_of(each, lambda: now)
         again = (row.key is not None and row.key in keys) or (row.entry is not None and row.entry in entries)
         if again or len(chunk) == CHUNK:
             yield chunk
@@ -109,35 +117,32 @@ NEXT_IDS = text("select nextval('relevo.item_id_seq') from generate_series(1, :c
 COPY = f"copy relevo.item (id, plan_id, position, {COLUMNS}) from stdin"
 
 
-def _copy(tx: Connection, plan: Plan, positions: Sequence[Decimal], rows: Sequence[Row]) -> Sequence[int]:
-    if not rows:
-        return []
-    ids = tx.execute(NEXT_IDS, {"count": len(rows)}).scalars().all()
+@contextmanager
+def _copy(tx: Connection) -> Iterator[psycopg.Copy]:
     try:
         with closing(tx.connection.cursor()) as cursor, cursor.copy(COPY) as copy:
-            for item_id, position, row in zip(ids, positions, rows, strict=True):
-                copy.write_row((item_id, plan.id, position, *row))
+            yield copy
     except psycopg.Error as error:
         # The driver's own cursor was used, so its errors are turned here into those that `db` knows how to tell apart.
-        lost = tx.connection.dbapi_connection is None or tx.connection.dbapi_connection.closed
-        raise DBAPIError.instance(COPY, None, error, psycopg.Error, connection_invalidated=bool(lost), dialect=tx.dialect) from error
-    return ids
+        gone = bool(getattr(tx.connection.dbapi_connection, "closed", True))
+        raise DBAPIError.instance(COPY, None, error, psycopg.Error, connection_invalidated=gone, dialect=tx.dialect) from error
 
 
-SAME_KEYS = text("""
-    select key, id, digest, created_at = now() as just_now from relevo.item where plan_id = :plan_id and key = any(:keys)
-""")
+SAME_KEYS = text("select key, id, digest from relevo.item where plan_id = :plan_id and key = any(:keys)")
 
 
-def _known(tx: Connection, plan: Plan, rows: Sequence[Row]) -> dict[str | None, int]:
-    """The ids of items that have the rows' keys already. Raises KeyConflict if one has another content."""
+def _known(tx: Connection, plan: Plan, rows: Sequence[Row], *, begun: int | None = None) -> dict[str | None, int]:
+    """The ids of items that have the rows' keys already; those from `begun` on were made by this very call.
+
+    Raises KeyConflict if one has another content.
+    """
     digests = {row.key: row.digest for row in rows if row.key is not None}
     if not digests:
         return {}
     found = tx.execute(SAME_KEYS, {"plan_id": plan.id, "keys": list(digests)}).all()
     for row in found:
         if row.digest != digests[row.key]:
-            if row.just_now:
+            if begun is not None and row.id >= begun:
                 raise Invalid("key", f"{row.key!r} stands twice in this call with different content; use a key per item.")
             raise KeyConflict(row.key, row.id)
     return {row.key: row.id for row in found}

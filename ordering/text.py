@@ -32,13 +32,16 @@ def checked(field: str, value: str, limit: int) -> str:
 def visible(field: str, value: str, limit: int) -> str:
     """As `checked`; a non-empty value must also hold something that can be seen."""
     checked(field, value, limit)
-    if value and not any(unicodedata.category(char)[0] in _VISIBLE for char in value):
+    # Most begin with a letter or a number: the first test spares a bulk add the second.
+    if value and not value[0].isalnum() and not any(unicodedata.category(char)[0] in _VISIBLE for char in value):
         raise Invalid(field, "holds only invisible characters; write something that can be seen.")
     return value
 
 
 def checked_json(field: str, value: Json, limit: int) -> str:
     """Return `value` as JSON text that jsonb accepts; raise Invalid naming `field` if it is too large or cannot be stored."""
+    if value in ([], {}):
+        return "[]" if isinstance(value, list) else "{}"  # most arguments, in a fifth of the time
     try:
         written = _written(value)
     except (TypeError, ValueError, RecursionError) as error:
