@@ -78,10 +78,11 @@ class Home:
     def make(self) -> None:
         """Make the folder and what belongs in it, where it is missing. Raises HomeUnusable."""
         try:
-            self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.chmod(0o700)
-            # A home lies in somebody's project by default, and holds passwords.
-            (self.path / ".gitignore").write_text("*\n")
+            if not self.path.exists():
+                self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # It lies in somebody's project by default, and holds passwords.
+                (self.path / ".gitignore").write_text("*\n")
+            self.log.parent.mkdir(mode=0o700, exist_ok=True)
             self._lock.touch(mode=0o600)
         except OSError as error:
             raise HomeUnusable(
@@ -110,7 +111,7 @@ class Home:
         """Whether a platform holds the lock now."""
         try:
             descriptor = os.open(self._lock, os.O_RDWR)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise HomeUnusable(f"Cannot look into {self.path} ({error.strerror or error}): is RELEVO_HOME yours?") from None
