@@ -127,6 +127,8 @@ def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[S
     """Write `change` to the held item `old` if it is in one of `states`, with one event. Raises Invalid."""
     if change.max_attempts is not None and not 1 <= change.max_attempts <= 1000:
         raise Invalid("max_attempts", f"{change.max_attempts} is out of range; use 1 to 1000.")
+    if change.task == "":
+        raise Invalid("task", "is empty; name a task, for example shell.")
     given = {name: value for name, value in vars(change).items() if value is not None}
     tx.execute(
         EDIT,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from ordering import position
 from ordering.errors import NotInLine
+from ordering.items import STATE, TABLES
 from ordering.model import After, Before, First, Last, Place
 
 # The line that a person sees is what waits. Positions are distinct among all unsettled items, also those out of the line.
@@ -21,7 +22,7 @@ LAST_UNSETTLED = text("""
     select position from relevo.item
     where plan_id = :plan_id and settled_at is null and id <> :but order by position desc limit 1
 """)
-ANCHOR = text("select plan_id, state, position from relevo.item where id = :id")
+ANCHOR = text(f"select i.plan_id, i.position, {STATE} as state from {TABLES} where i.id = :id")
 BELOW = text("""
     select position from relevo.item
     where plan_id = :plan_id and settled_at is null and id <> :but and position < :position order by position desc limit 1

@@ -32,8 +32,8 @@ def put(tx: Connection, count: int = 1, *, plan: str = "line", to: Place = Last(
 
 def order(tx: Connection, plan: str = "line") -> list[int]:
     """What waits, in its order."""
-    found = "select i.id from relevo.item i join relevo.plan p on p.id = i.plan_id where p.name = :p and i.state = 'waiting' order by position"
-    return list(tx.execute(text(found), {"p": plan}).scalars())
+    found = "select id from relevo.item where plan_id = :plan and state = 'waiting' order by position"
+    return list(tx.execute(text(found), {"plan": plans.get(tx, plan).id}).scalars())
 
 
 def feed(tx: Connection, plan: str = "line") -> Dispatch | None:
@@ -139,9 +139,11 @@ def open_run(tx: Connection, plan: str = "line") -> bool:
 NEVER = {
     "two heads of a serial plan": "select plan_id from relevo.item where at_head group by 1 having count(*) > 1",
     "a head in a stream": "select 1 from relevo.item i join relevo.plan p on p.id = i.plan_id where at_head and concurrency > 1",
-    "two unsettled items at one position": "select 1 from relevo.item where settled_at is null group by plan_id, position having count(*) > 1",
+    "two unsettled items at one position": """
+        select 1 from relevo.item where settled_at is null group by plan_id, position having count(*) > 1""",
     "a position that is too long": "select 1 from relevo.item where scale(position) > 24 or length(position::text) > 41",
-    "settled without its time": "select 1 from relevo.item where (settled_at is null) = (state in ('succeeded','skipped','resolved','cancelled'))",
+    "settled without its time": """
+        select 1 from relevo.item where (settled_at is null) = (state in ('succeeded', 'skipped', 'resolved', 'cancelled'))""",
     "attempts that are not the history": """
         select 1 from relevo.item i where attempts <> (select count(*) from relevo.attempt a where a.item_id = i.id)
             or attempts <> (select coalesce(max(number), 0) from relevo.attempt a where a.item_id = i.id)""",

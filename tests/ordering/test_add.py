@@ -144,7 +144,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("entry", {"entry": "\x00"}),
     ("max_attempts", {"max_attempts": 0}),
     ("max_attempts", {"max_attempts": 1001}),
-    ("not_before", {"not_before": datetime(2030, 1, 1)}),  # noqa: DTZ001 - naive on purpose
+    ("not_before", {"not_before": datetime(2030, 1, 1)}),
     ("not_before", {"not_before": datetime.now(UTC) + timedelta(days=4000)}),
     ("repairs", {"repairs": 999_999_999}),
     ("repairs", {"repairs": 2**63}),
@@ -167,7 +167,7 @@ def test_bad_input_is_refused_in_a_sentence_that_names_the_field(tx: Connection,
 @pytest.mark.parametrize("actor", ["", " ", "a\x00", "x" * 201])
 def test_somebody_must_have_done_it(tx: Connection, actor: str) -> None:
     plan(tx)
-    with pytest.raises(Invalid, match="^actor: "):
+    with pytest.raises(Invalid, match=r"^actor: "):
         add.add(tx, "line", NewItem("noop"), actor=actor)
 
 

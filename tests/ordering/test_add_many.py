@@ -84,7 +84,7 @@ def test_a_key_twice_in_one_call_is_one_item(tx: Connection) -> None:
 
 def test_a_key_twice_in_one_call_with_other_content_is_refused(tx: Connection) -> None:
     plan(tx)
-    with pytest.raises(Invalid, match="^key: 'a' stands twice in this call with different content"):
+    with pytest.raises(Invalid, match=r"^key: 'a' stands twice in this call with different content"):
         add.add_many(tx, "line", [*new("a", keyed=True), NewItem("noop", title="b", key="a")], actor=ACTOR)
     assert order(tx) == []
 
@@ -110,7 +110,7 @@ def test_an_entry_that_is_out_refuses_the_whole_call(tx: Connection, first_is_st
 
 def test_a_bad_item_behind_stored_chunks_takes_them_all_back(tx: Connection) -> None:
     plan(tx, autostart=True)
-    with pytest.raises(Invalid, match="^title: "):
+    with pytest.raises(Invalid, match=r"^title: "):
         add.add_many(tx, "line", new(*map(str, range(2 * add.CHUNK)), "a\x00"), actor=ACTOR)
     assert order(tx) == []
     assert not open_run(tx)
