@@ -12,9 +12,9 @@ from typing import Any
 from app import fields
 from app.fields import BadInput, Fields
 from ordering import plans
-from ordering.add import KEY_LIMIT
 from ordering.items import KIND_LIMIT, TASK_LIMIT, TITLE_LIMIT
 from ordering.model import Json, NewItem, OnFailure, OnInterrupt
+from ordering.row import KEY_LIMIT
 
 SIZE_LIMIT = 10_000_000  # bytes of a catalogue file: beyond that it is another file
 

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from app import fields, given
 from app.fields import BadInput, Fields
-from ordering.add import KEY_LIMIT
 from ordering.errors import Invalid
 from ordering.items import KIND_LIMIT, TASK_LIMIT, TITLE_LIMIT
 from ordering.model import Json, NewItem, OnInterrupt
+from ordering.row import KEY_LIMIT
 
 LINE_LIMIT = 4_000_000  # bytes: more than the largest arguments that an item may have
 

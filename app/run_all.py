@@ -88,8 +88,8 @@ def _unsettled(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> dict[str
 
 
 SUCCEEDED = text("""
-    select key from unnest(cast(:keys as text[])) as key
-    where exists (select from relevo.item where plan_id = :plan_id and entry = key and state = 'succeeded')
+    select wanted from unnest(cast(:keys as text[])) as wanted
+    where exists (select from relevo.item where plan_id = :plan_id and entry = wanted and state = 'succeeded')
 """)
 
 
