@@ -13,6 +13,7 @@ from celery.worker.consumer import Consumer
 from kombu.transport import TRANSPORT_ALIASES
 
 from workers.broker_wire import queue
+from workers.celery_events import PromptDispatcher
 from workers.gate import SlotGate
 from workers.publish import DEFAULT_QUEUE
 from workers.refusal import body_fault, fault, refusal
@@ -169,6 +170,7 @@ def install(app: Celery, queues: Iterable[str] = (DEFAULT_QUEUE,)) -> None:
         broker_heartbeat=HEARTBEAT_SECONDS,
         broker_transport_options={} if amqp else dict(_REDIS_OPTIONS),
     )
+    app.events.dispatcher_cls = PromptDispatcher
     app.steps["consumer"].add(SlotGate)
 
 

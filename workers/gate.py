@@ -68,7 +68,13 @@ class SlotGate(bootsteps.StartStopStep):
 
     def _adjust(self, *_: Any) -> None:
         tags = self._tasks._active_tags
-        if self._consumer.task_consumer is not self._tasks or not tags or self._free() == self._open:
+        if self._consumer.task_consumer is not self._tasks or not tags:
+            return
+        if self._open and not all(tag in self._tasks.channel.callbacks for tag in tags.values()):
+            # The broker cancelled a consumer (its queue was deleted) and py-amqp said so by an exception, which Celery swallows
+            # in the first moments of a connection (`_quick_drain`). Nothing would ever be consumed again.
+            raise ConnectionResetError("the broker cancelled a consumer")
+        if self._free() == self._open:
             return
         self._open = not self._open
         for queue in self._tasks.queues:

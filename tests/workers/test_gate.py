@@ -19,7 +19,7 @@ def test_no_message_waits_behind_a_long_body(broker: str, start_workers: Workers
     for number in range(3):
         pool.send(f"long{number}:{long}")
     until(lambda: len(pool.bodies("start")) == 3, 5, "three long bodies run")
-    sent = {}
+    sent: dict[str, float] = {}
     until_end = time.monotonic() + long - 2
     while time.monotonic() < until_end:
         name = f"short{len(sent)}:0"
@@ -36,9 +36,7 @@ def test_no_message_waits_behind_a_long_body(broker: str, start_workers: Workers
     assert [process.poll() for process in processes] == [None, None]
 
 
-def test_a_full_worker_takes_nothing_even_after_it_reconnected(
-    broker: str, start_workers: WorkersOn, through_proxy: Through
-) -> None:
+def test_a_full_worker_takes_nothing_even_after_it_reconnected(broker: str, start_workers: WorkersOn, through_proxy: Through) -> None:
     between, url = through_proxy(broker)
     pool = start_workers(url)
     full = pool.start(slots=2)

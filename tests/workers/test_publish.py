@@ -175,7 +175,7 @@ def test_a_redis_that_may_evict_is_warned_of(broker_url: str) -> None:
         assert "allkeys-lru" in said
         assert "noeviction" in said
     finally:
-        client.config_set("maxmemory-policy", before)
+        client.config_set("maxmemory-policy", str(before))
         client.close()
 
 

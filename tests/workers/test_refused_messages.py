@@ -13,7 +13,7 @@ from workers import refusal
 WorkersOn = Callable[[str], Workers]
 
 
-def expect_refused(pool: Workers, names: list[str], push: Callable[[str], None]) -> None:
+def expect_refused(pool: Workers, names: list[str], push: Callable[[str], object]) -> None:
     """Push each and wait until it is recorded; afterwards the same worker runs a valid message within 5 s."""
     process = pool.processes[0]
     for number, name in enumerate(names, start=len(pool.notes("refused")) + 1):
@@ -38,7 +38,7 @@ def test_each_bad_message_is_recorded_once_and_dropped(broker: str, start_worker
     bad = {message.name: message for message in bad_messages.messages()}
     push = bad_messages.push_amqp if broker.startswith("amqp") else bad_messages.push_redis
     expect_refused(pool, list(bad), lambda name: push(broker, pool.queue, bad[name]))
-    lines = {name: line for name, line in zip(bad, pool.notes("refused"), strict=True)}
+    lines = dict(zip(bad, pool.notes("refused"), strict=True))
     assert lines["unknown task"]["task"] == "nobody.knows"
     assert lines["unknown task"]["id"] == "bad-unknown task:0"
     assert lines["unknown task"]["reason"] == "The task is unknown to this worker."
@@ -59,7 +59,7 @@ def test_a_broadcast_that_is_no_message_is_survived(broker_url: str, start_worke
     client = redis.Redis.from_url(broker_url)
     bad = {"list": b"[1, 2]", "number": b"5", "empty": b"{}", "headers": b'{"headers": 5, "properties": {"delivery_tag": "1"}}'}
     try:
-        expect_refused(pool, list(bad), lambda name: client.publish("/0.celery.pidbox", bad[name]) and None)
+        expect_refused(pool, list(bad), lambda name: client.publish("/0.celery.pidbox", bad[name]))
     finally:
         client.close()
 
@@ -87,7 +87,9 @@ def test_a_preview_is_short_and_printable(raw: bytes, limit: int) -> None:
     assert text == "" or text.isprintable()
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
 def test_no_header_value_makes_the_check_itself_fail(value: object) -> None:
     for name in ("id", "task", "eta", "timelimit", "retries", "stamps", "shadow"):
         refusal.fault({"id": "1", "task": "a", name: value}, {"correlation_id": value}, "application/json", "utf-8")
