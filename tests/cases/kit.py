@@ -160,10 +160,10 @@ class Kit:
         with self.tx() as tx:
             move.move(tx, item, to, actor=ACTOR)
 
-    def retry(self, item: int) -> None:
-        """Decide: again."""
+    def retry(self, item: int, change: items.Edit | None = None) -> None:
+        """Decide: again, edited by `change` first."""
         with self.tx() as tx:
-            decision.retry(tx, item, actor=ACTOR)
+            decision.retry(tx, item, actor=ACTOR, change=change)
 
     def item(self, item: int) -> Item:
         """The item now."""
