@@ -1,0 +1,77 @@
+"""B6: alive but silent is not taken for dead. There is no heartbeat or lease that could be set wrongly."""
+
+import signal
+import threading
+import time
+
+from ordering import reconcile
+from ordering.model import OnInterrupt, State
+from tests.cases.checks import checks
+from tests.cases.kit import Kit
+from tests.conftest import Scale
+from workers import process
+from workers.settings import Settings
+
+
+def still_running(kit: Kit, item: int, seconds: float) -> None:
+    """Reconcile all the time for so many seconds: the item stays running."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert reconcile.reconcile(kit.engine, process.alive) == 0
+        assert kit.state(item) is State.RUNNING
+        time.sleep(0.1)
+
+
+def test_body_holds_the_interpreter(kit: Kit, scale: Scale) -> None:
+    seconds = scale.seconds(20, least=6)  # longer than the grace of 5 s and the 3 s of the connection's bounds
+    kit.up()
+    kit.plan("a")
+    item = kit.add("a", "probe.hold_interpreter", seconds, on_interrupt=OnInterrupt.REQUEUE)
+    kit.wait_start(item)
+    still_running(kit, item, seconds - 1)
+    kit.wait_done(seconds)
+    assert len(kit.starts(item)) == 1
+    assert kit.outcomes(item) == ["succeeded"]
+    checks(kit)
+
+
+def test_stopped_worker(kit: Kit, scale: Scale) -> None:
+    seconds = scale.seconds(20, least=6)
+    (worker,) = kit.up()
+    kit.plan("a")
+    item = kit.add("a", "probe.nap", 1, on_interrupt=OnInterrupt.REQUEUE)
+    kit.wait_start(item)
+    worker.stop_and_go(signal.SIGSTOP)
+    try:
+        still_running(kit, item, seconds)
+    finally:
+        worker.stop_and_go(signal.SIGCONT)
+    kit.wait_done()
+    assert len(kit.starts(item)) == 1
+    assert kit.outcomes(item) == ["succeeded"]
+    checks(kit)
+
+
+def test_all_slots_busy(kit: Kit, scale: Scale) -> None:
+    seconds = scale.seconds(20, least=2)
+    kit.up(slots=2)
+    items = []
+    for plan in ("a", "b", "c"):
+        kit.plan(plan)
+        items.append(kit.add(plan, "probe.nap", seconds))
+    for item in items[:2]:
+        kit.wait_start(item)
+    callers = [threading.Thread(target=reconcile.reconcile, args=(kit.engine, process.alive)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    still_running(kit, items[0], seconds / 2)
+    kit.wait_done(2 * seconds + 15)
+    assert [len(kit.starts(item)) for item in items] == [1, 1, 1]
+    assert kit.sql("select count(*) from relevo.session where lost_at is not null")[0][0] == 0
+    checks(kit)
+
+
+def test_nothing_to_tune() -> None:
+    assert not [name for name in Settings.model_fields if "heartbeat" in name or "lease" in name or "timeout" in name]
