@@ -33,7 +33,6 @@ FEED_SERIAL = text(f"""
     from due, d where item.id = due.id and item.state = 'waiting'
     returning {OUT}
 """)
-OUT_COUNT = text("select count(*) from relevo.dispatch where plan_id = :plan_id and ended_at is null")
 # Streams take no plan lock: whoever locks a row first feeds it (skip locked is right only here).
 FEED_STREAM = text(f"""
     with due as materialized (
@@ -80,7 +79,8 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
 
 
 OUT_COUNT = text("""
-    select set_config('synchronous_commit', 'off', true), p.concurrency * :window - (select count(*) from relevo.dispatch where plan_id = p.id and ended_at is null) as room
+    select set_config('synchronous_commit', 'off', true),
+        p.concurrency * :window - (select count(*) from relevo.dispatch where plan_id = p.id and ended_at is null) as room
     from relevo.plan p where p.id = :plan_id
 """)
 
