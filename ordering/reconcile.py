@@ -14,7 +14,7 @@ from ordering import attempt, audit, plans
 from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
-from ordering.session import LOCK_CLASS, Session, open_sessions
+from ordering.session import LOCK_CLASS, Session, unlocked
 
 Alive = Callable[[Session], bool | None]  # True: that very process lives; False: it is gone; None: cannot be told from here
 
@@ -32,9 +32,9 @@ def reconcile(engine: Engine, alive: Alive) -> int:
     A requeue waits for proof that the process is gone (`alive` says False), or else 5 s; a proved living one keeps its items.
     """
     with engine.begin() as tx:
-        sessions = open_sessions(tx)
+        suspects = unlocked(tx)
     lost = 0
-    for session in sessions:
+    for session in suspects:
         with engine.begin() as tx:
             if not tx.execute(TRY_LOCK, {"id": session.id}).scalar_one():
                 continue

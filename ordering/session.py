@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
 from ordering import attempt, audit, plans
 
@@ -78,23 +79,34 @@ def retake(tx: Connection, session_id: int) -> set[UUID]:
     return set(tx.execute(STILL_MINE, {"id": session_id}).scalars())
 
 
-OPEN = text("""
+OPEN = """
     select id, worker, host, boot_id, pid_namespace, pid, pid_started, opened_at, lost_at
-    from relevo.session where closed_at is null order by id
+    from relevo.session where closed_at is null
+"""
+ALL_OPEN = text(f"{OPEN} order by id")
+# One look at the locks a second, however many sessions there are; what stands here unlocked is then tried one by one.
+UNLOCKED = text(f"""
+    {OPEN} and not exists (
+        select from pg_locks l where l.locktype = 'advisory' and l.classid = {LOCK_CLASS} and l.objid = session.id and l.objsubid = 2
+            and l.granted and l.database = (select oid from pg_database where datname = current_database()))
+    order by id
 """)
 
 
 def open_sessions(tx: Connection) -> list[Session]:
     """Every session not closed yet, oldest first."""
-    return [
-        Session(
-            row.id,
-            Process(row.worker, row.host, row.boot_id, row.pid_namespace, row.pid, row.pid_started),
-            row.opened_at,
-            row.lost_at,
-        )
-        for row in tx.execute(OPEN)
-    ]
+    return [_session(row) for row in tx.execute(ALL_OPEN)]
+
+
+def unlocked(tx: Connection) -> list[Session]:
+    """Every session not closed yet whose lock nobody holds at this moment, oldest first."""
+    return [_session(row) for row in tx.execute(UNLOCKED)]
+
+
+def _session(row: Row[tuple[object, ...]]) -> Session:
+    values: dict[str, Any] = dict(row._mapping)
+    opened_at, lost_at, session_id = values.pop("opened_at"), values.pop("lost_at"), values.pop("id")
+    return Session(session_id, Process(**values), opened_at, lost_at)
 
 
 BACKEND = text("select pg_backend_pid()")
