@@ -164,7 +164,9 @@ def test_a_reader_that_goes_away_does_not_stop_the_services() -> None:
     told = json.dumps([{"name": "talker", "code": "ready()\nfor n in range(10**9):\n    say(n)\n    time.sleep(0.001)", "within": 5}])
     reading, writing = os.pipe()
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-P", "-m", "tests.app.supervised", told], stdout=writing, env=env) as supervisor:
+    command = [sys.executable, "-P", "-m", "tests.app.supervised", told]
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, cwd=ROOT, env=env) as supervisor:
+        assert supervisor.stderr is not None
         os.close(writing)
         with os.fdopen(reading, "rb", buffering=0) as pipe:
             assert pipe.read(10)
@@ -177,6 +179,7 @@ def test_a_reader_that_goes_away_does_not_stop_the_services() -> None:
         supervisor.terminate()
         assert supervisor.wait(10) == 0
         assert not alive(service)
+        assert supervisor.stderr.read() == b""
 
 
 def _written(process: int) -> int:
