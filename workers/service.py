@@ -14,7 +14,8 @@ from ordering.errors import DatabaseUnreachable, RelevoError
 from workers import forks, log, settings
 from workers.publish import BrokerUnavailable
 
-READY_FD = "RELEVO_READY_FD"
+# Taken out of the environment at once: a pool process or a command that inherited it would hold the descriptor's number.
+READY_FD = os.environ.pop("RELEVO_READY_FD", None)
 
 
 def main(service: Callable[[settings.Settings], int]) -> None:
@@ -54,8 +55,7 @@ def engine(chosen: settings.Settings, name: str) -> Engine:
 
 
 def say_ready() -> None:
-    """Tell whoever started this service that it works now, through the descriptor that RELEVO_READY_FD names, if any."""
-    descriptor = os.environ.pop(READY_FD, None)
-    if descriptor is not None:
-        os.write(int(descriptor), b"1")
-        os.close(int(descriptor))
+    """Tell whoever started this service that it works now, through the descriptor that RELEVO_READY_FD names, if any; once."""
+    if READY_FD is not None:
+        os.write(int(READY_FD), b"1")
+        os.close(int(READY_FD))

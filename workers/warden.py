@@ -32,6 +32,7 @@ from workers.listening import listening
 logger = logging.getLogger(__name__)
 
 TICK = 1.0  # seconds between looks when nothing is heard
+LONGEST_GRACE = 2 * 86400.0  # seconds; more than any plan's stop_grace may be
 KILL_AFTER = 5.0  # seconds between TERM and KILL for a body that is told to stop
 # The lock of a dead child is free within milliseconds (measured 0-18 ms); the looks after its death come at these seconds.
 LOOKS_AFTER_DEATH = (0.0, 0.05, 0.2, 1.0)
@@ -47,6 +48,7 @@ class Warden(threading.Thread):
         self._reading, self._writing = os.pipe()
         self._looks: list[float] = []
         self._stopping_since: float | None = None
+        self._hurry = False
         self._doomed: dict[tuple[int, int], float] = {}
         self._ended = False
 
@@ -59,7 +61,7 @@ class Warden(threading.Thread):
         self._do(lambda: self._record_refusal(reason, size, preview, task_id, task_name))
 
     def stopping(self) -> None:
-        """The worker stops gracefully: bodies may go on for their plan's stop_grace, then they are marked and cut."""
+        """The worker stops gracefully: bodies may go on for their plan's stop_grace, then they are marked and cut. Twice: cut now."""
         self._do(self._begin_to_stop)
 
     def end(self) -> None:
@@ -106,7 +108,7 @@ class Warden(threading.Thread):
             reconcile.reconcile(self._engine, process.alive)
         self._stop_cancelled()
         if self._stopping_since is not None:
-            self._cut_overdue(now - self._stopping_since)
+            self._cut_overdue(LONGEST_GRACE if self._hurry else now - self._stopping_since)
         self._kill_doomed(now)
 
     def _stop_cancelled(self) -> None:
@@ -118,6 +120,9 @@ class Warden(threading.Thread):
         if self._stopping_since is None:
             logger.info("Stopping gracefully: running bodies may finish, for their plan's stop_grace at the most.")
             self._stopping_since = time.monotonic()
+        else:
+            logger.info("Told to stop again: running bodies are cut now.")
+            self._hurry = True
 
     def _cut_overdue(self, waited: float) -> None:
         with self._engine.begin() as tx:
@@ -127,7 +132,7 @@ class Warden(threading.Thread):
             session = Session(row.session_id, me, row.opened_at, None)
             with self._engine.begin() as tx:
                 reconcile.interrupt(tx, session, reason="shutdown", counts=False, dispatch_id=row.id)
-            logger.warning("Cut item of dispatch %s after %.0f s of grace; it is marked as interrupted (shutdown).", row.id, waited)
+            logger.warning("Cut the item of dispatch %s; it is marked as interrupted (shutdown).", row.id)
             self._doom(row.pid, row.pid_started)
 
     def _doom(self, pid: int, pid_started: int) -> None:
