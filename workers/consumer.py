@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -59,6 +60,8 @@ def refuse(reason: str, body: object, headers: object = None) -> None:
 class Guarded(Consumer):
     """Celery's consumer, for which no message is a reason to fail and no outage a reason to stay away."""
 
+    _lost_at = -RETRY_SECONDS[0]
+
     def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         # Hook: called once per connection by the event loop; what it returns gets every message that kombu could take apart.
         handle = super().create_task_handler(*args, **kwargs)
@@ -98,6 +101,19 @@ class Guarded(Consumer):
             # Eight lines at each lost connection about tasks with late acknowledgement, which there are none of.
             warnings.simplefilter("ignore", CPendingDeprecationWarning)
             super().on_connection_error_after_connected(exc)
+        self._pause()
+
+    def on_connection_error_before_connected(self, exc: Exception) -> None:
+        super().on_connection_error_before_connected(exc)
+        self._pause()
+
+    def _pause(self) -> None:
+        # A broker that takes each connection and answers it with an error (a replica, which is read-only) would be asked
+        # again at once; Celery logs a traceback after five times in a second.
+        pause = self._lost_at + RETRY_SECONDS[0] - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        self._lost_at = time.monotonic()
 
     @property
     def _broken(self) -> tuple[type[Exception], ...]:

@@ -9,7 +9,6 @@ import warnings
 from typing import Any
 
 from celery import signals
-from celery.concurrency.prefork import TaskPool
 from celery.exceptions import SecurityWarning
 
 from ordering import db, session, tasks
@@ -23,15 +22,15 @@ from workers.task import PlanTask
 from workers.warden import Warden
 
 DEFAULT_SLOTS = 4
+PREFORK = ("prefork", "processes", "celery.concurrency.prefork:TaskPool")  # Celery's words for it
 
 
 class OnlyPrefork(RelevoError):
     """Another pool was asked for."""
 
-    def __init__(self, pool_class: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(
-            f"The pool {pool_class} cannot be used: only prefork knows time limits and can stop one body; "
-            "start the worker with `relevo worker`."
+            f"The pool {name} cannot be used: only prefork knows time limits and can stop one body; start the worker with `relevo worker`."
         )
 
 
@@ -42,6 +41,9 @@ def run(settings: Settings) -> int:
     engine = service.engine(settings, "relevo worker")
     refuse_pooler(database)
     imports.load(settings.catalogue)
+    for name in (options.pool, celery.conf.worker_pool):  # a project's module may have set the second
+        if name not in PREFORK:
+            raise OnlyPrefork(str(name))
     celery.conf.broker_url = settings.require_broker()
     with engine.begin() as tx:
         tasks.register(tx, offered())
@@ -62,6 +64,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="how many bodies run at once, each in a process of its own")
     parser.add_argument("--queues", help="comma-separated queues to take from; by default all that known tasks name")
     parser.add_argument("--name", help="the worker's name, as shown in histories")
+    # Celery's option: whoever knows it hears why there is no choice.
+    parser.add_argument("-P", "--pool", default="prefork", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 1 <= options.slots <= 1000:
         parser.error("--slots must be from 1 to 1000")
@@ -107,16 +111,11 @@ def _connect(warden: Warden, settings: Settings) -> None:
         warden.start()  # after the first forks: a thread's lock must not be held in a child
         service.say_ready()
 
-    def check_pool(instance: Any, **_: Any) -> None:
-        if not (isinstance(instance.pool_cls, type) and issubclass(instance.pool_cls, TaskPool)):
-            raise OnlyPrefork(str(instance.pool_cls))
-
     signals.setup_logging.connect(lambda **_: log.configure(settings.log), weak=False)
     signals.worker_process_init.connect(pool.begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutting_down.connect(lambda **_: warden.stopping(), weak=False)
     signals.worker_shutdown.connect(lambda **_: warden.end(), weak=False)
-    signals.celeryd_after_setup.connect(check_pool, weak=False)
 
 
 if __name__ == "__main__":
