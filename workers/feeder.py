@@ -54,6 +54,7 @@ class Feeder:
     def run(self) -> None:
         """Listen and make rounds until stopped; a database or broker that is away is waited for."""
         logger.info("ready: feeding")
+        self._look_at_policy()
         while not self._stopping:
             try:
                 with listening(self._engine, WAKE_CHANNEL) as listener:
@@ -65,6 +66,14 @@ class Feeder:
                     logger.warning("Postgres is unreachable and is tried again: %s", str(error).strip().splitlines()[0])
                 time.sleep(TICK)
         logger.info("stopped")
+
+    def _look_at_policy(self) -> None:
+        try:
+            warning = self._publisher.policy_warning()
+        except BrokerUnavailable:
+            return  # the first round says so
+        if warning is not None:
+            logger.warning("%s", warning)
 
     def _listen(self, listener: Listener[Any]) -> None:
         due = time.monotonic()
