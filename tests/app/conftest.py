@@ -1,0 +1,26 @@
+"""Commands to call, on a database of the test's own."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.commands import Relevo
+
+
+@pytest.fixture
+def relevo(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Relevo:
+    """Commands on a database of this test alone, in a folder without a catalogue."""
+    monkeypatch.setenv("RELEVO_DATABASE_URL", database_url)
+    monkeypatch.setenv("RELEVO_BROKER_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("RELEVO_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return Relevo(capsys)
+
+
+@pytest.fixture
+def line(relevo: Relevo) -> Relevo:
+    """As `relevo`, with a plan `line` of three items: 1, 2 and 3."""
+    relevo("plan", "create", "line")
+    for title in ("one", "two", "three"):
+        assert relevo("add", "line", "shell", '{"command": ["true"]}', "--title", title).code == 0
+    return relevo
