@@ -63,8 +63,7 @@ def _told(row: Any) -> bool:
 def one_at_a_time(kit: Kit, in_order: bool) -> None:
     """2: the bodies of a serial plan never overlap, and they start in plan order."""
     rows = kit.sql("""
-        select i.id, i.plan_id from relevo.item i join relevo.plan p on p.id = i.plan_id
-        where p.concurrency = 1 order by i.position, i.id
+        select i.id, i.plan_id from relevo.item i join relevo.plan p on p.id = i.plan_id where p.concurrency = 1
     """)
     plan_of = {row.id: row.plan_id for row in rows}
     open_: dict[int, Note] = {}
@@ -80,9 +79,29 @@ def one_at_a_time(kit: Kit, in_order: bool) -> None:
         elif before is not None and (before.item, before.attempt) == (note.item, note.attempt):
             del open_[plan]
     if in_order:
-        for plan in set(plan_of.values()):
-            first = list(dict.fromkeys(note.item for note in kit.starts() if plan_of.get(note.item) == plan))
-            assert first == [row.id for row in rows if row.id in first], f"plan {plan} started out of order: {first}"
+        _in_plan_order(kit)
+
+
+FED = """
+    select i.id, i.plan_id, i.position, i.created_at, least(min(past.created_at), min(now.created_at)) as fed
+    from relevo.item i join relevo.plan p on p.id = i.plan_id
+    left join relevo.attempt a on a.item_id = i.id left join relevo.dispatch past on past.id = a.dispatch_id
+    left join relevo.dispatch now on now.id = i.dispatch_id
+    where p.concurrency = 1 group by i.id
+"""
+
+
+def _in_plan_order(kit: Kit) -> None:
+    rows = {row.id: row for row in kit.sql(FED)}
+    lines: dict[int, list[Any]] = {}
+    for item in dict.fromkeys(note.item for note in kit.starts()):
+        if item in rows:
+            lines.setdefault(rows[item].plan_id, []).append(rows[item])
+    for line in lines.values():
+        for number, row in enumerate(line):
+            # An emptied line begins at its first position again, so only what was there when the other was handed out counts.
+            passed = [late for late in line[number:] if (late.position, late.id) < (row.position, row.id) and late.created_at < row.fed]
+            assert not passed, f"item {row.id} started before {passed}, which stand in front of it: {[each.id for each in line]}"
 
 
 def _ended_later(kit: Kit, body: Note, at: float) -> bool:

@@ -83,6 +83,14 @@ def fail_until(self: Any, path: str) -> None:
             raise FileNotFoundError(path)
 
 
+@celery.task(bind=True, name="probe.wait_for")
+def wait_for(self: Any, path: str) -> None:
+    """Run until there is a file at `path`."""
+    with body(self):
+        while not Path(path).exists():
+            time.sleep(0.02)
+
+
 @celery.task(bind=True, name="probe.fail_first", max_retries=5)
 def fail_first(self: Any, times: int, countdown: float) -> int:
     """Ask for a retry in `countdown` seconds while fewer than `times` tries were made."""
