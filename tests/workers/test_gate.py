@@ -1,5 +1,6 @@
 """A worker fetches a message only when it has a free slot, and acknowledges it before the body runs (rule 11; A1)."""
 
+import signal
 import time
 from collections.abc import Callable
 
@@ -62,3 +63,21 @@ def test_a_full_worker_takes_nothing_even_after_it_reconnected(broker: str, star
     pool.runs("alone:0")
     assert full.poll() is None
     assert all(len(times) == 1 for times in pool.bodies("start").values())
+
+
+def test_one_message_at_a_time_while_one_slot_is_free(broker: str, start_workers: WorkersOn) -> None:
+    """Two messages are there before the worker looks again: the second is not for it, however fast the broker pushes."""
+    pool = start_workers(broker)
+    busy = pool.start(slots=2)
+    pool.send("long0:8")
+    until(lambda: pool.bodies("start"), 5, "a long body runs")
+    until(lambda: pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}, 5, "its message is acknowledged")
+    busy.send_signal(signal.SIGSTOP)
+    pool.send("long1:8")
+    pool.send("short:0")
+    time.sleep(0.3)  # time for a broker that pushes too much to do so
+    busy.send_signal(signal.SIGCONT)
+    until(lambda: "long1:8" in pool.bodies("start"), 5, "the second slot is taken")
+    pool.start(slots=1)
+    pool.ends("short:0", 5)
+    assert list(pool.bodies("end")) == ["short:0"]
