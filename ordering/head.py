@@ -98,15 +98,15 @@ READY = text("""
     select p.id, p.concurrency = 1 as serial
     from relevo.run r join relevo.plan p on p.id = r.plan_id
     left join lateral (
-        select i.not_before from relevo.item i where i.plan_id = p.id and i.state = 'waiting' order by i.position, i.id limit 1
+        select true as found, i.not_before from relevo.item i
+        where i.plan_id = p.id and i.state = 'waiting' order by i.position, i.id limit 1
     ) first on true
-    left join lateral (
-        select true as found from relevo.item i where i.plan_id = p.id and i.state = 'waiting' limit 1
-    ) waiting on true
-    where r.ended_at is null and case when p.concurrency > 1 then waiting.found
+    where r.ended_at is null and case when p.concurrency > 1 then first.found
         when exists (select from relevo.item i where i.plan_id = p.id and i.at_head) then false
-        when waiting.found then first.not_before is null or first.not_before <= now()
-        else not exists (select from relevo.item i where i.plan_id = p.id and i.state = 'postponed') end
+        when first.found then first.not_before is null or first.not_before <= now()
+        else (
+            select true from relevo.item i where i.plan_id = p.id and i.state = 'postponed' order by i.not_before limit 1
+        ) is null end
 """)
 
 

@@ -193,10 +193,12 @@ def pause(tx: Connection, name: str, *, actor: str, reason: str = "") -> None:
     audit.record(tx, actor=actor, action="pause", plan_id=plan.id, reason=reason)
 
 
-LEFT = text("""
-    select exists (select from relevo.item where plan_id = :plan_id and at_head)
-        or exists (select from relevo.item where plan_id = :plan_id and state = 'waiting')
-        or exists (select from relevo.item where plan_id = :plan_id and state = 'postponed')
+# Ordered, so that Postgres walks the index. A bare `exists` scans the table where it expects many rows to wait, and that is ten
+# million settled ones before the first that does.
+FIRST_WAITING = "(select true from relevo.item where plan_id = :plan_id and state = 'waiting' order by position, id limit 1)"
+LEFT = text(f"""
+    select exists (select from relevo.item where plan_id = :plan_id and at_head) or {FIRST_WAITING} is true
+        or (select true from relevo.item where plan_id = :plan_id and state = 'postponed' order by not_before limit 1) is true
 """)
 
 
@@ -210,7 +212,7 @@ def close_if_drained(tx: Connection, plan_id: int) -> bool:
     return ended
 
 
-HAS_WAITING = text("select exists (select from relevo.item where plan_id = :plan_id and state = 'waiting')")
+HAS_WAITING = text(f"select {FIRST_WAITING} is true")
 
 
 def autostart(tx: Connection, plan: Plan, *, actor: str) -> None:
