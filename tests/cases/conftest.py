@@ -8,6 +8,16 @@ import pytest
 from tests.cases.kit import Kit
 from tests.cases.restartable import Restartable, broker_server, database_server
 
+HERE = Path(__file__).parent
+LIMIT = 180.0  # seconds: a case starts several services, on a machine that may have other work
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    limit = max(LIMIT, float(config.getini("timeout") or 0))
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(limit))
+
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest) -> str:
