@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -10,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_show
-from app.cli_call import FAILED, WRONG
+from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_show, out
+from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
 HELP = """Run plans: ordered lists of work that people curate by hand, one item after the other.
@@ -51,7 +50,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        sys.stdout.write(f"relevo {version('relevo')}\n")
+        out.write(f"relevo {version('relevo')}\n")
         raise typer.Exit(0)
 
 
@@ -84,15 +83,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = get_command(_app()).main(list(arguments), prog_name="relevo", standalone_mode=False)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        return code if isinstance(code, int) else DONE
     except TyperException as error:
         return _usage(error)
     except Abort:
         return FAILED
     except BrokenPipeError:
-        # The reader has seen enough (as with `| head`); what is left to write at exit goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        out.nobody_reads()
+        return DONE
     except Exception as error:  # the last handler: a traceback is no answer
         return tell(error)
 

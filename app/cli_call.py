@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import getpass
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+
+from app import out
+from app.terminal_text import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -86,6 +88,4 @@ def transact(verb: Callable[[Connection], T]) -> T:
 
 def say(sentence: str) -> None:
     """Print one line of the answer."""
-    from app.terminal_text import one_line
-
-    sys.stdout.write(one_line(sentence, 2000) + "\n")
+    out.write(one_line(sentence, 2000) + "\n")

@@ -33,6 +33,8 @@ def told(error: Exception) -> tuple[str, int]:
             return str(error), getattr(error, "exit_code", WRONG)  # the platform's errors know their own
         case DBAPIError():
             return _database(error)
+        case UnicodeEncodeError():
+            return "The call holds bytes that are no text; write it in UTF-8.", WRONG
         case OSError():
             named = f" {error.filename}" if error.filename else ""
             return f"The system refused{named}: {error.strerror or error}.", WRONG

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
-from app import show
+from app import out, show
 from app.cli_call import AsJson, ItemId, say, transact
 from app.terminal_text import many_lines
 
@@ -60,7 +59,7 @@ def _print(found: History) -> None:
         _attempt(attempt, found.now)
     if found.events:
         say("Trail:")
-        show.table(("at", "who", "what", "before", "after", "why"), map(_event, found.events), wide="why")
+        show.table(("at", "who", "what", "before", "after", "why"), map(_event, found.events))
 
 
 def _attempt(attempt: AttemptView, now: datetime) -> None:
@@ -82,7 +81,7 @@ def _attempt(attempt: AttemptView, now: datetime) -> None:
 
 def _block(text: str) -> None:
     for line in many_lines(text).splitlines():
-        sys.stdout.write(f"    {line}\n")
+        out.write(f"    {line}\n")
 
 
 def _event(event: EventView) -> tuple[object, ...]:

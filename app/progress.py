@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from app import show
+from app import out, show
 from app.terminal_text import one_line
 from ordering.model import SETTLED, State
 
@@ -48,9 +47,7 @@ def shown(name: str) -> Iterator[Watch]:
 
 
 def _plain(look: Look) -> None:
-    for _, line in _lines(look):
-        sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    out.write("".join(f"{line}\n" for _, line in _lines(look)), now=True)
 
 
 def _lines(look: Look) -> Iterator[tuple[ItemLine, str]]:

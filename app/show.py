@@ -10,15 +10,17 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
+from app import out
 from app.terminal_text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PIPED_WIDTH = 240  # columns where there is no terminal: nothing is cut that a program after the pipe may look for
+CUT = frozenset({"title", "note", "before", "after", "why"})
 
 
 def plain(value: Any) -> Any:
@@ -47,7 +49,7 @@ def plain(value: Any) -> Any:
 def as_json(*values: Any) -> None:
     """Print each value as one line of JSON. ASCII only, so that no encoding of the terminal or the file is in the way."""
     for value in values:
-        sys.stdout.write(json.dumps(plain(value)) + "\n")
+        out.write(json.dumps(plain(value)) + "\n")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -59,19 +61,22 @@ def console(*, stderr: bool = False) -> Console:
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", wide: str = "title") -> None:
-    """Print a table, one line a row; on a narrow terminal the column named `wide` is cut."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """Print a table, one line a row; on a narrow terminal the columns of CUT are cut and the others are not."""
     from rich.table import Table
     from rich.text import Text
 
-    out = console()
+    made_for = console()
+    # An ellipsis where the terminal knows one.
+    overflow: Literal["ellipsis", "crop"] = "ellipsis" if made_for.encoding.startswith("utf") else "crop"
     made = Table(box=None, pad_edge=False, header_style="bold", title=Text(title, style="bold") if title else None, title_justify="left")
     for name in columns:
-        fits = "ellipsis" if (out.encoding or "").startswith("utf") else "crop"
-        made.add_column(name.upper(), no_wrap=True, overflow=fits, ratio=None, min_width=8 if name == wide else None)  # type: ignore[arg-type]
+        made.add_column(name.upper(), no_wrap=name not in CUT)
     for row in rows:
-        made.add_row(*(Text(one_line("" if cell is None else str(cell), 120)) for cell in row))
-    out.print(made)
+        made.add_row(*(Text(one_line("" if cell is None else str(cell), 120), no_wrap=True, overflow=overflow) for cell in row))
+    with made_for.capture() as captured:
+        made_for.print(made)
+    out.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def when(moment: datetime | None) -> str:
