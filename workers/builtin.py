@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ordering import attempt
 from ordering.model import Claimed, Json
-from workers import pool, webhook
+from workers import pool, settings, webhook
 from workers import shell as commands
 from workers.body import TimedOut
 from workers.celeryapp import celery
@@ -22,8 +24,9 @@ def shell(
 ) -> Json:  # fmt: skip
     """Run `command` (a list of strings) and keep what it prints; its whole process tree ends with it.
 
-    `unless`: a command that exits 0 when the work is already done. `cwd`: a folder, by default the catalogue's. `env`: variables
-    on top of the worker's. `timeout`: seconds after which it is killed and has failed. Returns how long it took, in seconds.
+    `unless`: a command that exits 0 when the work is already done. `cwd`: a folder, by default the catalogue's, and below that
+    when it is relative. `env`: variables on top of the worker's. `timeout`: seconds after which it is killed and has failed.
+    Returns how long it took, in seconds.
     """
     claimed: Claimed = self.request.claimed
 
@@ -32,8 +35,10 @@ def shell(
             lambda tx, _: attempt.write_output(tx, claimed.item_id, claimed.attempt, head=head, tail=tail, left_out=dropped)
         )
 
+    # The worker's own folder would be wherever it was started.
+    folder = settings.load().catalogue.parent
     with _timeout(timeout):
-        result = commands.run(command, unless=unless, cwd=cwd, env=env, on_change=store)
+        result = commands.run(command, unless=unless, cwd=_below(folder, cwd), env=env, on_change=store)
     return {"seconds": round(result.seconds, 3)}
 
 
@@ -48,6 +53,12 @@ def http(
     """
     key = f"relevo-item-{self.request.claimed.item_id}"
     return webhook.request(method, url, json=json, body=body, headers=headers, timeout=timeout, idempotency_key=key)
+
+
+def _below(folder: Path, cwd: object) -> object:
+    if cwd is None:
+        return str(folder)
+    return os.path.join(folder, cwd) if isinstance(cwd, str) else cwd  # what is no text is refused by name
 
 
 @contextmanager
