@@ -15,8 +15,8 @@ def listening(engine: Engine, channel: str) -> Iterator[Connection[Any]]:
     """The psycopg connection, in autocommit, that listens on `channel`; it is closed afterwards, not pooled."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         raw: Any = connection.connection.driver_connection
-        raw.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         try:
+            raw.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
             yield raw
         finally:
             connection.invalidate()

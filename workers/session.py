@@ -15,9 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+import psycopg
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -131,19 +132,22 @@ class PoolSession:
 
     def _wait_for_break(self, connection: Connection) -> float:
         """Return once the connection is broken or replaced: the seconds that a requeue body then has."""
-        raw = connection.connection.driver_connection
-        assert raw is not None
         poll = select.poll()
-        poll.register(raw.fileno(), BROKEN)
+        with self._lock:
+            if self._connection is not connection or connection.invalidated:
+                return PATIENCE_AFTER_CLOSE
+            raw: Any = connection.connection.driver_connection
+            try:
+                poll.register(raw.fileno(), BROKEN)
+            except psycopg.OperationalError:
+                return PATIENCE_AFTER_SILENCE
         # The second's timeout notices a connection that the main thread has replaced meanwhile.
         while self._connection is connection:
             if poll.poll(1000):
                 with self._lock:
                     if self._connection is not connection:
                         break
-                    with socket.socket(fileno=os.dup(raw.fileno())) as end:
-                        silent = end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-                return PATIENCE_AFTER_SILENCE if silent else PATIENCE_AFTER_CLOSE
+                    return PATIENCE_AFTER_SILENCE if _was_silent(raw) else PATIENCE_AFTER_CLOSE
         return PATIENCE_AFTER_CLOSE
 
     def _come_back(self, patience: float) -> Connection:
@@ -165,6 +169,15 @@ class PoolSession:
         running = self._running
         if running is not None and running.dispatch_id not in mine:
             stop_body("its item has been decided meanwhile")
+
+
+def _was_silent(raw: Any) -> bool:
+    """Whether TCP gave up on the other side, rather than hear its end; also where libpq has let go of the socket before us."""
+    try:
+        with socket.socket(fileno=os.dup(raw.fileno())) as end:
+            return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+    except psycopg.OperationalError:
+        return True
 
 
 def _first_line(error: DBAPIError) -> str:

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -37,9 +37,11 @@ class Restartable:
     def kill(self) -> None:
         """kill -9 of the server and all its processes."""
         if self._process is not None:
-            family = [*psutil.Process(self._process.pid).children(recursive=True), psutil.Process(self._process.pid)]
+            # The server first, so that it has no time to see what happens to the others.
+            family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
             for member in family:
-                member.kill()
+                with suppress(psutil.NoSuchProcess):
+                    member.kill()
             self._process.wait(10)
             psutil.wait_procs(family, timeout=5)
             self._process = None
