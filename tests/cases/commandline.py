@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from tests.cases.kit import Kit
@@ -10,17 +11,18 @@ from tests.cases.kit import Kit
 LONGEST = 60.0  # seconds that any command may take; a hang is a defect
 
 
-def popen(kit: Kit, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
-    """Begin `relevo` with these arguments on the case's database."""
+def popen(kit: Kit, *arguments: str, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    """Begin `relevo` with these arguments on the case's database; `environment` changes what it is given."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "app.cli", *arguments],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=kit.folder, env=kit.environment(**environment),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=kit.folder, env=kit.environment(**(environment or {})),
     )  # fmt: skip
 
 
-def call(kit: Kit, *arguments: str, code: int = 0, **environment: str) -> tuple[str, str]:
+def call(kit: Kit, *arguments: str, code: int = 0, environment: Mapping[str, str] | None = None) -> tuple[str, str]:
     """Run `relevo` with these arguments and expect the exit code; what it wrote to its output (a pipe) and to stderr."""
-    process = popen(kit, *arguments, **environment)
+    process = popen(kit, *arguments, environment=environment)
     try:
         out, err = process.communicate(timeout=LONGEST)
     except subprocess.TimeoutExpired:
