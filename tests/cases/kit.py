@@ -52,15 +52,25 @@ class Kit:
     """One case. `database_url` and `broker_url` are what its services connect to unless they are given others."""
 
     def __init__(self, database_url: str, broker_url: str, folder: Path) -> None:
-        self.database_url, self.broker_url, self.folder = database_url, broker_url, folder
-        self.engine = db.engine(database_url, name="relevo case")
+        self.folder = folder
         self.services: list[Service] = []
         self.added: list[int] = []
         self.stop_patience = 15.0
         self._notes = folder / "notes.jsonl"
         self._mark = servers.fresh_name("case")
-        self._publisher = Publisher(Celery("case", broker=broker_url, set_as_current=False))
         self._stack = ExitStack()
+        self._point_at(database_url, broker_url)
+
+    def _point_at(self, database_url: str, broker_url: str) -> None:
+        self.database_url, self.broker_url = database_url, broker_url
+        self.engine = db.engine(database_url, name="relevo case")
+        self._publisher = Publisher(Celery("case", broker=broker_url, set_as_current=False))
+
+    def move_to(self, database_url: str, broker_url: str) -> None:
+        """Look at other servers from now on, such as those that `relevo up` has started."""
+        self._publisher.close()
+        self.engine.dispose()
+        self._point_at(database_url, broker_url)
 
     # Services
 
@@ -98,6 +108,10 @@ class Kit:
         for service in (feeder, *started):
             service.wait_ready()
         return started
+
+    def command(self, *words: str, **environment: str) -> Service:
+        """Start a command of `relevo`; whoever starts it waits for what it does."""
+        return self._start("relevo", ["-c", "from app.cli import main; main()", *words], environment, ready=False)
 
     def _start(self, kind: str, command: list[str], changes: dict[str, str], ready: bool) -> Service:
         label = f"{kind}{len(self.services)}"
