@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from app.follow import Look
     from ordering.lines import ItemLine
 
+TOLD_WHY = (State.FAILED, State.INTERRUPTED, State.SKIPPED, State.CANCELLED)
+
 
 class Watch(Protocol):
     """Is told each look."""
@@ -56,7 +58,8 @@ def _lines(look: Look) -> Iterator[tuple[ItemLine, str]]:
     for item in look.changed:
         done += item.state is not State.RUNNING
         state = "started" if item.state is State.RUNNING else str(item.state)
-        error = f": {item.error}" if item.error and item.state is not State.SUCCEEDED else ""
+        # What is retried or was resolved still has the error of its last attempt.
+        error = f": {item.error}" if item.error and item.state in TOLD_WHY else ""
         yield item, one_line(f"{look.plan.name} {done}/{look.total} {state:<11} {item.id} {_title(item)}{error}", 300)
 
 

@@ -19,7 +19,7 @@ ONCE = "succeeded, and runs once"
 
 @dataclass(frozen=True)
 class Left:
-    """An entry that was not added, and why: the state of its item, or ONCE."""
+    """An entry that was not added, and why: the state of its item, how it ended in this run, or ONCE."""
 
     key: str
     why: str
@@ -38,8 +38,9 @@ class AllAdded:
 def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, actor: str) -> AllAdded:
     """Add the entries of `plan` (or those of `keys`, in that order) that are not in the line or undecided, and start it.
 
-    The plan is created if it is missing and takes the settings that the catalogue states. Entries with `once` that have
-    succeeded are left out. Called twice at once, nothing is added twice: the plan's row lock lets one in after the other.
+    The plan is created if it is missing and takes the settings that the catalogue states. While a run is open, what it has done
+    already is left out, so that a second call adds nothing twice, however far the first one's items have come by then. Entries
+    with `once` that have succeeded are always left out. The plan's row lock lets one call in after the other.
 
     Raises Invalid for an unknown key, UnknownTask, PlanBlocked while a serial plan has undecided items; nothing is added then.
     """
@@ -48,12 +49,14 @@ def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, ac
     held = _lock(tx, plan, actor=actor)
     plans.refuse_if_blocked(tx, held)
     held = plan_edit.edit(tx, held, dict(plan.settings), actor=actor)
-    out = _unsettled(tx, held, entries)
-    done = _succeeded(tx, held, [entry for entry in entries if entry.once])
-    wanted = [entry for entry in entries if entry.key not in out and entry.key not in done]
+    left_out = dict.fromkeys(_succeeded(tx, held, [entry for entry in entries if entry.once]), ONCE)
+    if held.serial:  # a stream's run never ends
+        left_out |= _done(tx, held, entries)
+    left_out |= _unsettled(tx, held, entries)
+    wanted = [entry for entry in entries if entry.key not in left_out]
     added = add.add_many(tx, held.name, [entry.item() for entry in wanted], actor=actor)
     run = plans.start(tx, held.name, actor=actor)
-    left = [Left(entry.key, out.get(entry.key, ONCE)) for entry in entries if entry.key in out or entry.key in done]
+    left = [Left(entry.key, left_out[entry.key]) for entry in entries if entry.key in left_out]
     return AllAdded(held, [each.id for each in added], left, run)
 
 
@@ -85,6 +88,20 @@ def _unsettled(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> dict[str
     """By key, the states of the entries' items that are in the line, out or undecided."""
     rows = tx.execute(UNSETTLED, {"plan_id": plan.id, "keys": [entry.key for entry in entries]})
     return {row.entry: row.state for row in rows}
+
+
+DONE = text("""
+    select distinct on (i.entry) i.entry, i.state from relevo.item i join relevo.run r on r.plan_id = i.plan_id and r.ended_at is null
+    where i.plan_id = :plan_id and i.entry = any(:keys) and i.state in ('succeeded', 'skipped', 'resolved')
+        and i.settled_at >= r.started_at
+    order by i.entry, i.settled_at desc
+""")
+
+
+def _done(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> dict[str, str]:
+    """By key, how the entries ended that the open run has done already; what a person cancelled may be asked for again."""
+    rows = tx.execute(DONE, {"plan_id": plan.id, "keys": [entry.key for entry in entries]})
+    return {row.entry: f"{row.state} in this run" for row in rows}
 
 
 SUCCEEDED = text("""

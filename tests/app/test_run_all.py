@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 
 from app.catalogue import CataloguePlan
 from app.run_all import ONCE, AllAdded, Left, run_all
-from ordering import add, db, plans, tasks
+from ordering import add, db, decision, items, plans, tasks
 from ordering.errors import Invalid, PlanBlocked, UnknownTask
 from ordering.model import NewItem, OnFailure, State
 from tests.app.catalogues import THREE, line
@@ -71,6 +71,30 @@ def test_called_again_it_adds_nothing_twice(tx: Connection, three: CataloguePlan
     assert not again.run.opened
 
 
+def test_called_again_meanwhile_what_this_run_has_done_is_not_added_again(tx: Connection, three: CataloguePlan) -> None:
+    added = run(tx, three).added
+    assert end(tx) == added[0]
+    assert end(tx, BROKEN) == added[1]
+    decision.resolve(tx, added[1], actor=ACTOR, note="by hand")
+    again = run(tx, three)
+    assert list(again.left) == [Left("a", "succeeded in this run"), Left("b", "resolved in this run"), Left("c", "waiting")]
+    assert again.added == []
+
+
+def test_what_a_person_cancelled_may_be_asked_for_again(tx: Connection, three: CataloguePlan) -> None:
+    added = run(tx, three).added
+    items.cancel(tx, added[1], actor=ACTOR)
+    assert len(run(tx, three).added) == 1
+    assert entries(tx) == ["a", "c", "b"]
+
+
+def test_a_stream_runs_its_entries_again_although_its_run_never_ends(tx: Connection, three: CataloguePlan) -> None:
+    plans.create(tx, "line", actor=ACTOR, concurrency=2)
+    assert len(run(tx, three, "b").added) == 1
+    tx.execute(text("update relevo.item set state = 'succeeded', settled_at = now()"))
+    assert len(run(tx, three, "b").added) == 1
+
+
 def test_after_a_drain_everything_runs_again_but_what_succeeded_once(tx: Connection, three: CataloguePlan) -> None:
     run(tx, three)
     drain(tx)
@@ -85,6 +109,7 @@ def test_once_means_once_succeeded(tx: Connection, three: CataloguePlan, state: 
     plans.create(tx, "line", actor=ACTOR)
     plans.start(tx, "line", actor=ACTOR)
     bring(tx, state, entry="a")
+    plans.pause(tx, "line", actor=ACTOR)
     run(tx, three)
     assert entries(tx) == ["a", "b", "c"]
 
