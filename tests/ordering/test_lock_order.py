@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
 from ordering import add, attempt, db, decision, head, items, move, plans, reconcile, session
@@ -74,6 +75,7 @@ VERBS: list[Callable[[Connection, random.Random], object]] = [
 ]
 
 
+@pytest.mark.timeout(300)
 def test_all_verbs_at_once_meet_no_deadlock(database_url: str, engine: Engine, scale: Scale) -> None:
     with engine.begin() as tx:
         for name in PLANS:
