@@ -115,17 +115,28 @@ def ready(tx: Connection) -> list[tuple[int, bool]]:
     return [(row.id, row.serial) for row in tx.execute(READY)]
 
 
+# The line changes, so the plan's lock comes first (rule 1). A plan that is busy right now is woken by the next round: waiting
+# for one plan's lock with others in hand would hold up all of them.
+LOCK_TO_WAKE = text("""
+    select id from relevo.plan
+    where id in (select plan_id from relevo.item where state = 'postponed' and not_before <= now())
+    order by id for no key update skip locked
+""")
 WAKE_POSTPONED = text("""
     update relevo.item set state = 'waiting', not_before = null
-    where id in (select id from relevo.item where state = 'postponed' and not_before <= now()
+    where id in (select id from relevo.item where state = 'postponed' and not_before <= now() and plan_id = any(:plans)
                  order by not_before limit :limit for no key update skip locked) and state = 'postponed'
     returning plan_id
 """)
 
 
 def wake_postponed(tx: Connection, limit: int = 1000) -> set[int]:
-    """Put up to `limit` postponed items whose time has come back into the line, at their old positions; their plans' ids."""
-    return set(tx.execute(WAKE_POSTPONED, {"limit": limit}).scalars())
+    """Put up to `limit` postponed items whose time has come back into the line, at their old positions; their plans' ids.
+
+    Those of a plan that another transaction holds are left for the next call.
+    """
+    held = list(tx.execute(LOCK_TO_WAKE).scalars())
+    return set(tx.execute(WAKE_POSTPONED, {"plans": held, "limit": limit}).scalars()) if held else set()
 
 
 MARK_PUBLISHED = text("""

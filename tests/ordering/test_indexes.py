@@ -25,8 +25,10 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
             add.add_many(tx, "line", (NewItem("noop", key=f"k{n}") for n in range(2 * COUNT + 1000)), actor=ACTOR)
             # Settled first, as in a plan that has run for long.
             tx.execute(text("update relevo.item set state = 'succeeded', settled_at = now() where id <= 20000"))
-            tx.execute(text("""update relevo.item set state = 'postponed', not_before = now() + interval '1 hour' * id
-                where id in (select id from relevo.item where settled_at is null order by id desc limit 1000)"""))
+            tx.execute(
+                text("""update relevo.item set state = 'postponed', not_before = now() + interval '1 hour' * id
+                where id in (select id from relevo.item where settled_at is null order by id desc limit 1000)""")
+            )
             plans.start(tx, "line", actor=ACTOR)
             feed(tx)
             for n in range(50):
@@ -34,9 +36,11 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
                 add.add_many(tx, f"p{n}", [NewItem("noop")] * 3, actor=ACTOR)
                 plans.start(tx, f"p{n}", actor=ACTOR)
             tx.execute(session.INSERT, vars(PROCESS))
-            tx.execute(text("""insert into relevo.dispatch (plan_id, queue, task, claimed_at, session_id, ended_at, sends, sent_at)
+            tx.execute(
+                text("""insert into relevo.dispatch (plan_id, queue, task, claimed_at, session_id, ended_at, sends, sent_at)
                 select min(id), 'q', 'noop', now(), (select min(id) from relevo.session), now(), 1, now()
-                from relevo.plan, generate_series(1, 20000) group by generate_series"""))
+                from relevo.plan, generate_series(1, 20000) group by generate_series""")
+            )
         with made.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
             tx.execute(text("vacuum analyze relevo.item"))
             tx.execute(text("vacuum analyze relevo.dispatch"))
@@ -59,7 +63,8 @@ HOT: dict[str, tuple[TextClause, dict[str, Any], set[str]]] = {
     "feed": (head.FEED_SERIAL, {}, {"item_waiting", "item_head"}),
     "feed a stream": (head.FEED_STREAM, {"room": 4}, {"item_waiting"}),
     "ready": (head.READY, {}, {"item_waiting"}),
-    "wake": (head.WAKE_POSTPONED, {"limit": 1000}, {"item_wake"}),
+    "plans to wake": (head.LOCK_TO_WAKE, {}, {"item_wake"}),
+    "wake": (head.WAKE_POSTPONED, {"plans": [1], "limit": 1000}, set()),
     "drained": (plans.LEFT, {}, {"item_waiting", "item_head"}),
     "something waits": (plans.HAS_WAITING, {}, {"item_waiting"}),
     "unresolved": (plans.UNRESOLVED, {}, {"item_unresolved"}),
