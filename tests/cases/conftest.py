@@ -1,5 +1,6 @@
 """The kit of a case, on Valkey or on RabbitMQ; what the case started is gone afterwards, or the case has failed."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def kit(database_url: str, broker: str, tmp_path: Path) -> Iterator[Kit]:
         yield made
     finally:
         complaints = made.close()
+        sys.stdout.write(made.logs()[-10_000:])  # shown where the case failed
     assert not complaints, "\n".join(complaints)
 
 
@@ -62,4 +64,5 @@ def own_kit(own_postgres: Restartable, own_valkey: Restartable, tmp_path: Path) 
         own_postgres.start()
         own_valkey.start()
         complaints = made.close()
+        sys.stdout.write(made.logs()[-10_000:])  # shown where the case failed
     assert not complaints, "\n".join(complaints)

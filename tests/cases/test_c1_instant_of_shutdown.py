@@ -46,7 +46,7 @@ def test_stopped_between_taken_and_running(kit: Kit, scale: Scale) -> None:
     for _ in range(scale.rounds(5, least=1)):
         item = kit.add("a", "probe.nap", 0.05)
         items.append(item)
-        wait_until(lambda item=item: kit.dispatches(item), 5, "the item is dispatched")  # type: ignore[misc]
+        wait_until(lambda item=item: kit.dispatches(item), 15, "the item is dispatched")  # type: ignore[misc]
         with kit.psql() as somebody:
             somebody.execute("select from relevo.dispatch where id = %s for update", (kit.dispatches(item)[0].id,))
             worker = kit.worker(1)
