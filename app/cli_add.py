@@ -79,7 +79,7 @@ def add(
 
     def verb(tx: Connection) -> list[Added]:
         from app.known_tasks import require
-        from ordering import add, clock
+        from ordering import add
 
         require(tx, [task])
         new = NewItem(
@@ -89,7 +89,8 @@ def add(
             title=title,
             kind=kind,
             key=key,
-            not_before=moment if wait is None else clock.now(tx) + wait,
+            not_before=moment,
+            delay=wait,
             on_interrupt=on_interrupt,
             max_attempts=max_attempts,
         )

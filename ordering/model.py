@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -73,7 +73,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class NewItem:
-    """An item to be added. `not_before` delays the start; `key` makes a second add return the first item.
+    """An item to be added. `not_before`, or `delay` from now by the database's clock, puts the start off.
+
+    `key` makes a second add of the same content return the first item.
 
     `entry` is the catalogue entry it came from: only one unsettled item of an entry exists in a plan.
     `repairs` is the id of the failed item that this one repairs. `on_interrupt` and `max_attempts` (tries) override
@@ -87,6 +89,7 @@ class NewItem:
     kind: str = ""
     key: str | None = None
     not_before: datetime | None = None
+    delay: timedelta | None = None
     entry: str | None = None
     repairs: int | None = None
     on_interrupt: OnInterrupt | None = None

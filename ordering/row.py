@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ordering import items
@@ -57,10 +57,20 @@ def row_of(new: NewItem, now: Callable[[], datetime]) -> Row:
         digest=None if new.key is None else _digest(new),
         entry=None if new.entry is None else checked("entry", new.entry, KEY_LIMIT),
         repairs=new.repairs,
-        not_before=None if new.not_before is None else items.checked_time("not_before", new.not_before, now()),
+        not_before=_start(new, now),
         on_interrupt=new.on_interrupt,
         max_attempts=new.max_attempts,
     )
+
+
+def _start(new: NewItem, now: Callable[[], datetime]) -> datetime | None:
+    if new.delay is None:
+        return None if new.not_before is None else items.checked_time("not_before", new.not_before, now())
+    if new.not_before is not None:
+        raise Invalid("delay", "does not go with not_before; give one of them.")
+    if not timedelta(0) <= new.delay <= items.FARTHEST:
+        raise Invalid("delay", "is negative or more than ten years; use another one.")
+    return now() + new.delay
 
 
 _written = json.JSONEncoder(sort_keys=True).encode
@@ -68,6 +78,7 @@ _written = json.JSONEncoder(sort_keys=True).encode
 
 def _digest(new: NewItem) -> str:
     when = None if new.not_before is None else new.not_before.astimezone(UTC).isoformat()
-    policy = [new.on_interrupt, new.max_attempts, when]
+    # A delay counts as it was said: said again, it is the same content, though the moment it names is another.
+    policy = [new.on_interrupt, new.max_attempts, when, None if new.delay is None else new.delay.total_seconds()]
     content = _written([new.task, new.title, new.kind, new.entry, new.args, new.kwargs, *policy])
     return hashlib.sha256(content.encode()).hexdigest()

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from ordering import add as adding
 from ordering import db
-from ordering.errors import Invalid, RelevoError
+from ordering.errors import RelevoError
 from ordering.items import FARTHEST
 from ordering.model import NewItem
 from workers import database
@@ -69,6 +69,7 @@ def add(task: PlanTask, args: Any, kwargs: Any, options: dict[str, Any]) -> Asyn
         kind=options.get("kind") or "",
         key=key,
         not_before=_not_before(options),
+        delay=_delay(options),
     )
     plan = options.get("plan") or task.plan or DEFAULT_STREAM
     with db.reachable():
@@ -91,15 +92,19 @@ def _add(tx: Connection, plan: str, new: NewItem) -> adding.Added:
     return adding.add(tx, plan, new, actor="delay")
 
 
+def _delay(options: dict[str, Any]) -> timedelta | None:
+    countdown = options.get("countdown")
+    if countdown is None:
+        return None
+    try:
+        return max(timedelta(0), timedelta(seconds=countdown))
+    except OverflowError:
+        return timedelta.max
+
+
 def _not_before(options: dict[str, Any]) -> datetime | None:
-    countdown, eta = options.get("countdown"), options.get("eta")
-    if countdown is not None:
-        try:
-            delay = timedelta(seconds=countdown)
-        except OverflowError:
-            raise Invalid("countdown", "is more than ten years; use a smaller one.") from None
-        return datetime.now(UTC) + min(delay, FARTHEST * 2)
-    if eta is None:
+    eta = options.get("eta")
+    if eta is None or options.get("countdown") is not None:  # Celery takes the countdown where both are given
         return None
     when = datetime.fromisoformat(eta) if isinstance(eta, str) else eta
     return when if when.tzinfo else when.replace(tzinfo=UTC)

@@ -130,7 +130,7 @@ def test_apply_async_delays_in_the_row_and_task_id_is_the_key(up: Kit, tasks: An
 
 @pytest.mark.parametrize("countdown", [10**12, 10**30])
 def test_an_absurd_countdown_is_refused(tasks: Any, countdown: int) -> None:
-    with pytest.raises(Invalid, match="ten years"):
+    with pytest.raises(Invalid, match="delay"):
         tasks.changed.apply_async((0,), countdown=countdown)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from ordering import add, decision, items, plans
+from ordering import add, decision, items, plans, row
 from ordering.errors import EntryOut, Invalid, KeyConflict, NotInLine, UnknownItem, UnknownPlan
 from ordering.model import After, Before, First, Last, NewItem, OnInterrupt, Place, State
 from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, bring, end, events, order, plan, put, run
@@ -195,3 +195,22 @@ def test_an_unknown_plan_and_item_are_named(tx: Connection) -> None:
     for verb in (decision.retry, decision.skip, items.cancel):
         with pytest.raises(UnknownItem, match="no item 77"):
             verb(tx, 77, actor=ACTOR)
+
+
+def test_a_delay_said_again_is_the_same_content(tx: Connection) -> None:
+    new = NewItem("shell", key="k", delay=timedelta(minutes=15))
+    earlier, later = (row.row_of(new, lambda hour=hour: datetime(2030, 1, 1, hour, tzinfo=UTC)) for hour in (1, 2))  # type: ignore[misc]
+    assert earlier.digest == later.digest
+    assert earlier.not_before == datetime(2030, 1, 1, 1, 15, tzinfo=UTC)
+    plan(tx)
+    first = one(tx, key="k", delay=timedelta(minutes=15))
+    assert one(tx, key="k", delay=timedelta(minutes=15)) == add.Added(first.id, new=False)
+    with pytest.raises(KeyConflict):
+        one(tx, key="k", delay=timedelta(minutes=16))
+
+
+@pytest.mark.parametrize("delay", [timedelta(seconds=-1), timedelta(days=4000), timedelta.max])
+def test_an_absurd_delay_is_refused(tx: Connection, delay: timedelta) -> None:
+    plan(tx)
+    with pytest.raises(Invalid, match="delay"):
+        one(tx, delay=delay)
