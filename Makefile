@@ -38,8 +38,9 @@ lint: venv ## ruff and mypy
 test: venv ## run the tests (RELEVO_TEST_SCALE=1 for their full length)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-cases: venv ## run the cases of tests/cases at full length
-	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -o timeout=3600 tests/cases $(PYTEST_ARGS)
+cases: venv ## run the cases of tests/cases at full length and write docs/evidence.md
+	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
+		ended=$$?; $(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$ended
 
 bench: venv ## measure and print one table
 	$(BIN)/python -m benchmarks
