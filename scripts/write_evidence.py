@@ -16,9 +16,10 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# Evidence
 
-What happened when the failures of `tests/cases/` were last tried at full length, by `make cases`. Each test ends with the same checks: nothing lost,
-order kept, never two bodies of a serial plan at once, one end per attempt, as many starts as attempts on record, no more messages than runnable heads,
-nothing running without a process nor a process without an item, counts that agree with the database, and no traceback in any log.
+What happened when the failures of `tests/cases/` were last tried at full length, by `make cases`. Each test ends with the same
+checks: nothing lost, order kept, never two bodies of a serial plan at once, one end per attempt, as many starts as attempts on
+record, no more messages than runnable heads, nothing running without a process nor a process without an item, counts that agree
+with the database, and no traceback in any log.
 
 {when} on {where}: {passed} passed, {failed} failed, {skipped} skipped, {seconds:.0f} s in all.
 
