@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import psutil
 from psycopg import Connection as Listener
 from psycopg import OperationalError
 from sqlalchemy import Connection, Engine, text
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 TICK = 1.0  # seconds between looks when nothing is heard
 LONGEST_GRACE = 2 * 86400.0  # seconds; more than any plan's stop_grace may be
+GRACE_WITHOUT_DATABASE = 10.0  # seconds that a stop waits for bodies and their outcomes while Postgres is away; a plan's default
 KILL_AFTER = 5.0  # seconds between TERM and KILL for a body that is told to stop
 # The lock of a dead child is free within milliseconds (measured 0-18 ms); the looks after its death come at these seconds.
 LOOKS_AFTER_DEATH = (0.0, 0.05, 0.2, 1.0)
@@ -62,7 +64,9 @@ class Warden(threading.Thread):
 
     def stopping(self) -> None:
         """The worker stops gracefully: bodies may go on for their plan's stop_grace, then they are marked and cut. Twice: cut now."""
-        self._do(self._begin_to_stop)
+        if self._stopping_since is None:
+            logger.info("Stopping gracefully: running bodies may finish, for their plan's stop_grace at the most.")
+            self._stopping_since = time.monotonic()
 
     def end(self) -> None:
         """Finish what is queued and let the thread end."""
@@ -91,6 +95,7 @@ class Warden(threading.Thread):
                         self._once(listener)
             except (OperationalError, DBAPIError) as error:
                 logger.warning("The warden lost Postgres and tries again: %s", str(error).strip().splitlines()[0])
+                self._stop_without_database()
                 time.sleep(TICK)
 
     def _once(self, listener: Listener[Any]) -> None:
@@ -111,18 +116,20 @@ class Warden(threading.Thread):
             self._cut_overdue(LONGEST_GRACE if self._hurry else now - self._stopping_since)
         self._kill_doomed(now)
 
+    def _stop_without_database(self) -> None:
+        # Nobody can be asked for a plan's stop_grace, and nothing can be marked: the lost sessions tell it afterwards.
+        now = time.monotonic()
+        if self._stopping_since is not None and now - self._stopping_since > GRACE_WITHOUT_DATABASE:
+            for child in psutil.Process().children():
+                started = process.started(child.pid)
+                if started is not None:
+                    self._doom(child.pid, started)
+        self._kill_doomed(now)
+
     def _stop_cancelled(self) -> None:
         with self._engine.begin() as tx:
             for session in tx.execute(CANCELLED, self._own()).all():
                 self._doom(session.pid, session.pid_started)
-
-    def _begin_to_stop(self) -> None:
-        if self._stopping_since is None:
-            logger.info("Stopping gracefully: running bodies may finish, for their plan's stop_grace at the most.")
-            self._stopping_since = time.monotonic()
-        else:
-            logger.info("Told to stop again: running bodies are cut now.")
-            self._hurry = True
 
     def _cut_overdue(self, waited: float) -> None:
         with self._engine.begin() as tx:

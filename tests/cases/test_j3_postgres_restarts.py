@@ -78,7 +78,7 @@ def test_shorter_than_the_body(own_kit: Kit, own_postgres: Restartable, scale: S
     own_kit.wait_start(item)
     restarts(own_postgres, scale.seconds(6, least=0.5))
     # The feeder is back before the session or after it: interrupted for a moment at the most, then its own process takes it back.
-    own_kit.wait_state(item, State.DISPATCHED, State.RUNNING, seconds=5)
+    own_kit.wait_state(item, State.RUNNING, seconds=5)
     own_kit.wait_done(body + 15)
     assert own_kit.outcomes(item) == ["succeeded"]
     assert len(own_kit.starts(item)) == 1
