@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from celery.concurrency.asynpool import AsynPool
 from celery.worker.request import Request
+
+logger = logging.getLogger(__name__)
 
 # Set by workers.worker in the parent: called with a dispatch id and the reason, before the pool kills its process.
 announce_cut: Callable[[str, str], None] = lambda dispatch_id, reason: None  # noqa: E731
@@ -15,11 +18,26 @@ announce_cut: Callable[[str, str], None] = lambda dispatch_id, reason: None  # n
 class PlanRequest(Request):
     """Celery's view of one message in the parent process."""
 
+    acknowledged: bool
+
+    def acknowledge(self) -> None:
+        """Hook: called when a pool process has taken the message. That the broker did not hear it is no harm: a copy is dropped."""
+        if not self.acknowledged:
+            self._on_ack(_LostAck(logger, {}), self._connection_errors)
+            self.acknowledged = True
+
     def on_timeout(self, soft: bool, timeout: float) -> None:
         """Hook: called before the pool kills the process at the hard time limit. The loss is then recorded as that failure."""
         if not soft:
             announce_cut(self.id, f"time limit: the body was killed after {timeout:g} s")
         super().on_timeout(soft, timeout)
+
+
+class _LostAck(logging.LoggerAdapter[logging.Logger]):
+    """Tells of a lost acknowledgement in one line, where kombu would log a traceback."""
+
+    def critical(self, msg: object, *args: object, **_: object) -> None:
+        self.warning("The broker was away when a message was acknowledged: " + str(msg), *args)
 
 
 def watch_exits(on_exit: Callable[[], None]) -> None:
