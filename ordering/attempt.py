@@ -151,6 +151,7 @@ RESTORE = text("""
     with undone as (
         delete from relevo.attempt a using relevo.item i
         where i.id = :item_id and i.state = 'interrupted' and i.dispatch_id = :dispatch_id
+          and exists (select from relevo.dispatch d where d.id = :dispatch_id and d.ended_at is null)
           and a.item_id = i.id and a.number = i.attempts and a.dispatch_id = :dispatch_id
         returning a.counts
     )
@@ -162,7 +163,10 @@ RESTORE = text("""
 
 
 def restore(tx: Connection, item_id: int, dispatch_id: UUID) -> bool:
-    """Turn an interrupted item that nobody has decided back to running, on behalf of its living process; whether it was."""
+    """Turn an interrupted item that nobody has decided back to running, on behalf of its living process; whether it was.
+
+    Not once its dispatch has ended, as it does when the process was proved to be gone.
+    """
     return tx.execute(RESTORE, {"item_id": item_id, "dispatch_id": dispatch_id}).first() is not None
 
 

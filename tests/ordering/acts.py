@@ -165,7 +165,7 @@ NEVER = {
 def assert_sound(tx: Connection) -> None:
     """Assert what holds after every verb."""
     broken = [name for name, query in NEVER.items() if tx.execute(text(query)).first() is not None]
-    assert not broken
+    assert not broken, broken
 
 
 def ids(rows: Sequence[Any]) -> list[int]:

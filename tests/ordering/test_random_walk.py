@@ -32,7 +32,7 @@ def undecided(tx: Connection) -> int:
 
 
 PERSON: list[Callable[[Connection, random.Random], object]] = [
-    lambda tx, dice: add.add(tx, dice.choice(list(PLANS)), NewItem("noop"), actor=ACTOR, to=dice.choice(ENDS)),
+    *[lambda tx, dice: add.add(tx, dice.choice(list(PLANS)), NewItem("noop"), actor=ACTOR, to=dice.choice(ENDS))] * 4,
     lambda tx, dice: move.move(tx, two(tx)[0], dice.choice([*ENDS, After(two(tx)[1])]), actor=ACTOR),
     lambda tx, dice: move.move(tx, two(tx)[0], First(), actor=ACTOR),
     lambda tx, dice: items.postpone(tx, two(tx)[0], dice.choice([IN_AN_HOUR, LONG_AGO, LONG_AGO]), actor=ACTOR),
@@ -83,7 +83,7 @@ def test_whatever_people_and_workers_do_at_once_the_rules_hold(engine: Engine, s
         list(pool.map(act, range(4)))
     with engine.begin() as tx:
         assert_sound(tx)
-        assert tx.execute(text("select count(*) from relevo.attempt")).scalar_one() > rounds / 4
+        assert tx.execute(text("select count(*) from relevo.attempt")).scalar_one() > rounds / 10
         assert_never_two_at_once(tx)
     settle_all(engine)
 

@@ -7,7 +7,7 @@ from ordering import attempt, items, plans, session
 from ordering.model import Claimed, OnInterrupt, State
 from ordering.reconcile import reconcile
 from ordering.session import Session
-from tests.ordering.acts import ACTOR, PROCESS, assert_sound, claim, events, feed, plan, put, run, state
+from tests.ordering.acts import ACTOR, DONE, PROCESS, assert_sound, claim, events, feed, plan, put, run, state
 
 
 def gone(_: Session) -> bool:
@@ -91,6 +91,17 @@ def test_only_the_interrupted_dispatch_itself_is_restored(engine: Engine) -> Non
         assert not attempt.restore(tx, second.item_id, second.dispatch_id)
         item = items.get(tx, first.item_id)
         assert (item.state, item.attempts, item.tries) == (State.RUNNING, 1, 1)
+        assert_sound(tx)
+
+
+def test_a_result_after_the_process_was_proved_gone_is_late(engine: Engine) -> None:
+    claimed, _ = running(engine)
+    reconcile(engine, gone)
+    with engine.begin() as tx:
+        old = items.get(tx, claimed.item_id)
+        assert attempt.finish(tx, claimed, DONE) is None
+        assert items.get(tx, claimed.item_id) == old
+        assert events(tx, claimed.item_id)[-1] == "late result"
         assert_sound(tx)
 
 
