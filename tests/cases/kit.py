@@ -113,6 +113,10 @@ class Kit:
         """Start a command of `relevo`; whoever starts it waits for what it does."""
         return self._start("relevo", ["-c", "from app.cli import main; main()", *words], environment, ready=False)
 
+    def start_program(self, kind: str, command: list[str], **environment: str) -> Service:
+        """Start a service by another command line (of Python) and wait until it is ready."""
+        return self._start(kind, command, environment, ready=True)
+
     def _start(self, kind: str, command: list[str], changes: dict[str, str], ready: bool) -> Service:
         label = f"{kind}{len(self.services)}"
         service = Service(label, command, self.environment(**changes), self.folder / f"{label}.log", self.folder)

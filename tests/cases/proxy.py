@@ -13,15 +13,16 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Proxy:
-    """Forwards 127.0.0.1:`port` to `host` and `target_port`, or to a Unix socket when `host` is a path.
+    """Forwards `listen`:`port` to `host` and `target_port`, or to a Unix socket when `host` is a path.
 
     While `swallowing`, bytes are read and lost; while `refusing`, new connections are closed at once; each piece waits `delay` seconds.
     """
 
-    def __init__(self, host: str, target_port: int) -> None:
+    def __init__(self, host: str, target_port: int, listen: str = "127.0.0.1") -> None:
         self.swallowing = self.refusing = False
         self.delay = 0.0
         self.port = 0
+        self._listen = listen
         self._host, self._target_port = host, target_port
         self._open: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -45,7 +46,7 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def _serve(self) -> asyncio.Server:
-        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return await asyncio.start_server(self._accept, self._listen, 0)
 
     async def _target(self) -> Streams:
         if self._host.startswith("/"):
