@@ -42,6 +42,12 @@ def act(kit: Kit, verb: Callable[Concatenate[Connection, P], T], *arguments: P.a
     return db.transact(kit.engine, lambda tx: verb(tx, *arguments, **options))
 
 
+def crowded(kit: Kit) -> None:
+    """From now on each of the case's transactions has a connection of its own, as so many clients would have."""
+    kit.engine.dispose()
+    kit.engine = db.engine(kit.database_url, name="relevo case", pooled=False)
+
+
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T | Exception]:
     """Let all calls begin at the same moment, each in a thread; what each returned or raised, in their order."""
     results: list[T | Exception] = [AssertionError("did not end")] * len(calls)

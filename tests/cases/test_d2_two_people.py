@@ -9,7 +9,7 @@ from ordering.model import After, Before, First, NewItem, State
 from ordering.move import Seen
 from tests.cases.checks import checks
 from tests.cases.kit import ACTOR, Kit
-from tests.cases.line import act, at_once, positions_fit, shown
+from tests.cases.line import act, at_once, crowded, positions_fit, shown
 from tests.conftest import Scale
 
 REFUSALS = (StaleOrder, NotInLine, NotMovable, NotAllowed)
@@ -55,6 +55,7 @@ class Person:
 def test_a_crowd_at_one_line(kit: Kit, scale: Scale) -> None:
     people, requests = 20, scale.rounds(25, least=5)
     seed = random.randrange(10**6)
+    crowded(kit)
     kit.plan("a", start=False)
     before = kit.add_many("a", [NewItem("probe.nap") for _ in range(30)], start=False)
     crowd = [Person(kit, seed + number) for number in range(people)]

@@ -11,7 +11,7 @@ from ordering.model import NewItem
 from tests.cases import commandline
 from tests.cases.checks import checks
 from tests.cases.kit import ACTOR, Kit, wait_until
-from tests.cases.line import act, at_once
+from tests.cases.line import act, at_once, crowded
 from tests.conftest import Scale
 
 NEW = NewItem("probe.nap", [0], title="a charge", key="charge-1")
@@ -26,6 +26,7 @@ def keyed(kit: Kit, key: str) -> list[int]:
 
 
 def test_fifty_at_once_make_one(kit: Kit) -> None:
+    crowded(kit)
     kit.plan("a", start=False)
 
     def alone() -> add.Added:
