@@ -84,6 +84,8 @@ def reachable() -> Iterator[None]:
     except DBAPIError as error:
         if is_disconnect(error) or sqlstate(error)[:2] in ("28", "3D"):
             first = str(error.orig).strip().splitlines()[0] if error.orig else "no answer"
+            if "unsupported startup parameter" in first:  # only poolers say so
+                first = "it is behind a pooler that takes no session settings; give a direct connection, or a session-pooled one"
             raise DatabaseUnreachable(f"Postgres is unreachable: {first}") from None
         raise
 
