@@ -2,9 +2,13 @@
 
 import time
 
+import pytest
+
 from ordering.model import State
 from tests.cases.checks import checks
 from tests.cases.kit import Kit, wait_until
+
+pytestmark = pytest.mark.timeout(180)
 
 
 def test_cut_for_two_seconds_while_a_body_runs(kit: Kit) -> None:
