@@ -177,8 +177,13 @@ def record(
     tx.execute(
         RECORD,
         {
-            "item_id": item_id, "number": number, "dispatch_id": dispatch_id,
-            "outcome": outcome, "counts": counts, "reason": reason, "error": error,
+            "item_id": item_id,
+            "number": number,
+            "dispatch_id": dispatch_id,
+            "outcome": outcome,
+            "counts": counts,
+            "reason": reason,
+            "error": error,
         },
     )
 
@@ -215,7 +220,11 @@ def _keep_late(tx: Connection, run: Claimed, outcome: Outcome | None, detail: st
     tx.execute(RELEASE_CANCELLED, {"item_id": run.item_id, "dispatch_id": run.dispatch_id})
     tx.execute(END_DISPATCH, {"dispatch_id": run.dispatch_id})
     audit.record(
-        tx, actor="relevo", action="late result", plan_id=run.plan_id, item_id=run.item_id,
+        tx,
+        actor="relevo",
+        action="late result",
+        plan_id=run.plan_id,
+        item_id=run.item_id,
         after={"dispatch": str(run.dispatch_id), "outcome": outcome, "detail": detail[:2000]},
         reason="the item was decided before its body ended",
     )

@@ -54,8 +54,14 @@ def _decide(tx: Connection, item_id: int, state: State, verb: str, *, actor: str
         tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(DECIDE, {"id": item_id, "state": state})
     audit.record(
-        tx, actor=actor, action=verb, plan_id=held.plan.id, item_id=item_id,
-        before={"state": old.state, "attempts": old.attempts, "error": (old.error or "")[:2000]}, after={"state": state}, reason=note,
+        tx,
+        actor=actor,
+        action=verb,
+        plan_id=held.plan.id,
+        item_id=item_id,
+        before={"state": old.state, "attempts": old.attempts, "error": (old.error or "")[:2000]},
+        after={"state": state},
+        reason=note,
     )
     plans.autostart(tx, held.plan, actor=actor)
     plans.wake(tx, held.plan.id)

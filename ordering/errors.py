@@ -37,8 +37,7 @@ class UnknownTask(RelevoError):
     def __init__(self, name: str, known: Sequence[str]) -> None:
         offered = ", ".join(known) or "none yet"
         super().__init__(
-            f"No worker has offered a task {name!r} (known: {offered}); "
-            "name its module under `imports` in relevo.toml and start a worker."
+            f"No worker has offered a task {name!r} (known: {offered}); name its module under `imports` in relevo.toml and start a worker."
         )
 
 

@@ -146,8 +146,13 @@ def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[S
         },
     )
     audit.record(
-        tx, actor=actor, action="edit", plan_id=old.plan_id, item_id=old.id,
-        before={name: getattr(old, name) for name in given}, after=given,
+        tx,
+        actor=actor,
+        action="edit",
+        plan_id=old.plan_id,
+        item_id=old.id,
+        before={name: getattr(old, name) for name in given},
+        after=given,
     )
     return get(tx, old.id)
 
@@ -183,8 +188,14 @@ def postpone(tx: Connection, item_id: int, until: datetime, *, actor: str, reaso
         tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(POSTPONE, {"id": item_id, "until": until})
     audit.record(
-        tx, actor=actor, action="postpone", plan_id=held.plan.id, item_id=item_id,
-        before={"state": held.item.state, "not_before": held.item.not_before}, after={"until": until}, reason=reason,
+        tx,
+        actor=actor,
+        action="postpone",
+        plan_id=held.plan.id,
+        item_id=item_id,
+        before={"state": held.item.state, "not_before": held.item.not_before},
+        after={"until": until},
+        reason=reason,
     )
     plans.wake(tx, held.plan.id)
     return get(tx, item_id)
@@ -215,8 +226,6 @@ def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Ite
         attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)
         # The dispatch stays open, and with it the head, until the process has let go: never two bodies of a serial plan.
         tx.execute(STOP, {"channel": STOP_CHANNEL, "session_id": held.session_id})
-    audit.record(
-        tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before={"state": held.item.state}, reason=reason
-    )
+    audit.record(tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before={"state": held.item.state}, reason=reason)
     plans.wake(tx, held.plan.id)
     return get(tx, item_id)

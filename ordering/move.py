@@ -46,8 +46,13 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
     if tx.execute(MOVE, {"id": item_id, "position": chosen}).first() is None:
         raise NotMovable(item_id, "out by now")
     audit.record(
-        tx, actor=actor, action="move", plan_id=old.plan_id, item_id=item_id,
-        before={"position": str(old.position)}, after={"position": format(chosen, "f"), **_named(to)},
+        tx,
+        actor=actor,
+        action="move",
+        plan_id=old.plan_id,
+        item_id=item_id,
+        before={"position": str(old.position)},
+        after={"position": format(chosen, "f"), **_named(to)},
     )
     plans.wake(tx, old.plan_id)
     return items.get(tx, item_id)

@@ -152,8 +152,12 @@ def open_run(tx: Connection, plan: Plan, *, actor: str, on_failure: OnFailure | 
     if on_failure is not None and on_failure != current.on_failure:
         tx.execute(SET_POLICY, {"id": current.id, "on_failure": on_failure})
         audit.record(
-            tx, actor=actor, action="start", plan_id=plan.id,
-            before={"on_failure": current.on_failure}, after={"on_failure": on_failure},
+            tx,
+            actor=actor,
+            action="start",
+            plan_id=plan.id,
+            before={"on_failure": current.on_failure},
+            after={"on_failure": on_failure},
         )
         return Run(current.id, on_failure, opened=False)
     return Run(current.id, OnFailure(current.on_failure), opened=False)

@@ -74,11 +74,14 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
             _fail(tx, dispatch.id, dispatch.cut)
             continue
         for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counts)}).all():
-            attempt.record(
-                tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counts, reason=reason, error=evidence
-            )
+            attempt.record(tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counts, reason=reason, error=evidence)
             audit.record(
-                tx, actor="relevo", action="interrupted", plan_id=dispatch.plan_id, item_id=row.id, reason=evidence,
+                tx,
+                actor="relevo",
+                action="interrupted",
+                plan_id=dispatch.plan_id,
+                item_id=row.id,
+                reason=evidence,
                 after={"session": session.id, "host": process.host, "pid": process.pid, "since": session.opened_at},
             )
 
@@ -117,8 +120,13 @@ def close(tx: Connection, session_id: int, *, proved: bool) -> None:
             elif row.state == "interrupted" and runs_again(OnInterrupt(row.on_interrupt), row.tries, row.max_attempts):
                 tx.execute(REQUEUE, {"item_id": row.id, "dispatch_id": dispatch.id})
                 audit.record(
-                    tx, actor="relevo", action="requeue", plan_id=dispatch.plan_id, item_id=row.id,
-                    after={"tries": row.tries, "max_attempts": row.max_attempts}, reason="the task is safe to repeat",
+                    tx,
+                    actor="relevo",
+                    action="requeue",
+                    plan_id=dispatch.plan_id,
+                    item_id=row.id,
+                    after={"tries": row.tries, "max_attempts": row.max_attempts},
+                    reason="the task is safe to repeat",
                 )
             elif row.state == "interrupted":
                 undecided = True

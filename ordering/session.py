@@ -73,8 +73,13 @@ def retake(tx: Connection, session_id: int) -> set[UUID]:
         plans.lock(tx, row.plan_id)
         if attempt.restore(tx, row.item_id, row.id):
             audit.record(
-                tx, actor="relevo", action="retaken", plan_id=row.plan_id, item_id=row.item_id,
-                after={"session": session_id}, reason="the process lives; only its connection was lost",
+                tx,
+                actor="relevo",
+                action="retaken",
+                plan_id=row.plan_id,
+                item_id=row.item_id,
+                after={"session": session_id},
+                reason="the process lives; only its connection was lost",
             )
     return set(tx.execute(STILL_MINE, {"id": session_id}).scalars())
 

@@ -158,5 +158,3 @@ def seconds_until(when: datetime) -> timedelta:
     """How long until `when`; a naive time is UTC, as in Celery with enable_utc."""
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(timedelta(0), aware - datetime.now(UTC))
-
-

@@ -161,7 +161,10 @@ class Warden(threading.Thread):
     def _record_refusal(self, reason: str, size: int, preview: str, task_id: str | None, task_name: str | None) -> None:
         def record(tx: Connection) -> None:
             audit.record(
-                tx, actor=f"worker {self._me.worker}", action="refused", reason=reason,
+                tx,
+                actor=f"worker {self._me.worker}",
+                action="refused",
+                reason=reason,
                 after={"size": size, "preview": preview, "dispatch": task_id, "task": task_name},
             )
             if task_id is not None and task_name is not None and _is_uuid(task_id):

@@ -123,9 +123,7 @@ def test_a_claim_behind_a_person_finds_nothing(engine: Engine, line: list[int], 
 def test_a_claim_behind_an_edit_runs_what_was_edited(engine: Engine, line: list[int]) -> None:
     fed, mine = out(engine)
     change = items.Edit(args=["new"])
-    claimed = race(
-        engine, lambda tx: items.edit(tx, line[0], change, actor=ACTOR), lambda tx: attempt.claim(tx, fed.id, session_id=mine)
-    )
+    claimed = race(engine, lambda tx: items.edit(tx, line[0], change, actor=ACTOR), lambda tx: attempt.claim(tx, fed.id, session_id=mine))
     assert claimed
     assert claimed.args == ["new"]
 

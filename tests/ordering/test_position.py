@@ -146,9 +146,7 @@ def end() -> st.SearchStrategy[tuple[Decimal | None, Decimal | None]]:
 
 @settings(deadline=None)
 @given(end(), st.integers(0, 40))
-def test_many_are_increasing_inside_and_short(
-    gap: tuple[Decimal | None, Decimal | None], n: int
-) -> None:
+def test_many_are_increasing_inside_and_short(gap: tuple[Decimal | None, Decimal | None], n: int) -> None:
     low, high = gap
     for places in (between_many(low, high, n), spread(low, high, n)):
         assert len(places) == n
@@ -161,9 +159,7 @@ def test_many_are_increasing_inside_and_short(
 
 @settings(deadline=None)
 @given(ordered_pair(), st.integers(1, 40))
-def test_between_many_uses_as_few_digits_as_possible(
-    pair: tuple[Decimal, Decimal], n: int
-) -> None:
+def test_between_many_uses_as_few_digits_as_possible(pair: tuple[Decimal, Decimal], n: int) -> None:
     low, high = pair
     scale = max(map(digits, between_many(low, high, n)))
     if scale:

@@ -106,9 +106,7 @@ def test_tidy_asks_for_more_of_the_line_before_it_crams(left: bool, right: bool)
 
 @settings(deadline=None)
 @given(crowded(), st.integers(1, 30))
-def test_what_a_stretch_of_the_line_decides_keeps_the_order_of_the_line(
-    case: tuple[list[Peg], int], reach: int
-) -> None:
+def test_what_a_stretch_of_the_line_decides_keeps_the_order_of_the_line(case: tuple[list[Peg], int], reach: int) -> None:
     pegs, gap = case
     first, last = max(0, gap - reach), min(len(pegs), gap + reach)
     try:
