@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, text
 from ordering import audit, plans
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, AlreadyDone, Ended, Failed, NotYet, Succeeded, after
 from ordering.model import Claimed, OnInterrupt, Outcome, State
+from ordering.roundtrip import together
 from ordering.text import RESULT_LIMIT, storable, storable_json
 
 # Rule 6: touch the dispatch first, then read its items in a second statement, so that what a person changed meanwhile wins.
@@ -36,17 +38,24 @@ def claim(tx: Connection, dispatch_id: UUID, *, session_id: int) -> Claimed | No
     Nothing to claim means a second copy (counted on the dispatch), a cancelled item, or a message nobody here sent.
     A session may repeat its own claim, since it cannot know whether a commit whose connection broke came through.
     """
-    if tx.execute(TOUCH, {"dispatch_id": dispatch_id, "session_id": session_id}).first() is None:
+    touched, items = together(
+        tx,
+        (TOUCH, {"dispatch_id": dispatch_id, "session_id": session_id}),
+        (READ, {"dispatch_id": dispatch_id, "max_attempts": DEFAULT_MAX_ATTEMPTS}),
+    )
+    if not touched:
         tx.execute(COUNT_COPY, {"dispatch_id": dispatch_id})
         return None
-    return claimed(tx, dispatch_id)
+    return _claimed(dispatch_id, items[0]) if items else None
 
 
 def claimed(tx: Connection, dispatch_id: UUID) -> Claimed | None:
     """What the claimed dispatch runs, or None if its item is not out any more."""
     row = tx.execute(READ, {"dispatch_id": dispatch_id, "max_attempts": DEFAULT_MAX_ATTEMPTS}).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else _claimed(dispatch_id, row)
+
+
+def _claimed(dispatch_id: UUID, row: Any) -> Claimed:
     return Claimed(
         dispatch_id=dispatch_id,
         item_id=row.id,
@@ -103,10 +112,8 @@ def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
 
     In that case nothing changes but the trail, which keeps the late result; the place of a cancelled item is freed.
     """
-    if run.serial:
-        plans.lock(tx, run.plan_id)
-    else:
-        tx.execute(LOCK_DISPATCH, {"dispatch_id": run.dispatch_id})  # dispatch before item, as everywhere
+    # Plan, dispatch, item: the order of locks everywhere. A stream's line takes no lock.
+    lock = (plans.LOCK, {"id": run.plan_id}) if run.serial else (LOCK_DISPATCH, {"dispatch_id": run.dispatch_id})
     following = after(ended, serial=run.serial, tries=run.tries, max_attempts=run.max_attempts, jitter=random.random())
     reason, error, result, until = _written(ended)
     change = ended if isinstance(ended, Failed) else None
@@ -127,11 +134,11 @@ def finish(tx: Connection, run: Claimed, ended: Ended) -> State | None:
         "counted": int(following.counts),
         "settled": following.state in (State.SUCCEEDED, State.SKIPPED),
     }
-    row = tx.execute(SETTLE, settle).one_or_none()
-    if row is None and restore(tx, run.item_id, run.dispatch_id):
+    _, settled = together(tx, lock, (SETTLE, settle))
+    if not settled and restore(tx, run.item_id, run.dispatch_id):
         # Marked as interrupted and not decided yet: the process that holds the result was there all the time.
-        row = tx.execute(SETTLE, settle).one_or_none()
-    if row is None:
+        settled = list(tx.execute(SETTLE, settle))
+    if not settled:
         known = _own_commit(tx, run)
         if known is None:
             _keep_late(tx, run, following.outcome, reason or error or "")

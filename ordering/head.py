@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, text
 
 from ordering import plans
 from ordering.model import Dispatch
+from ordering.roundtrip import together
 
 DEFAULT_QUEUE = "relevo"
 OUT = "d.id, d.plan_id, d.queue, d.task, left(item.args::text, 500) as argsrepr, left(item.kwargs::text, 500) as kwargsrepr"
@@ -71,11 +72,10 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
     """
     if not serial:
         return _feed_stream(tx, plan_id)
-    tx.execute(LOCK_TO_FEED, {"plan_id": plan_id})
-    fed = tx.execute(FEED_SERIAL, {"plan_id": plan_id}).all()
+    _, fed = together(tx, (LOCK_TO_FEED, {"plan_id": plan_id}), (FEED_SERIAL, {"plan_id": plan_id}))
     if not fed:
         plans.close_if_drained(tx, plan_id)
-    return [_dispatch(row) for row in fed]
+    return [Dispatch(**row._asdict()) for row in fed]
 
 
 OUT_COUNT = text("""
