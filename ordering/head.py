@@ -54,13 +54,6 @@ FEED_STREAM = text(f"""
 WINDOW = 2  # a stream keeps its concurrency x this many dispatches out, so that no worker waits for the feeder
 
 
-# Not waiting for the disk is right here: a feed that a crash undoes is fed again, and a message of an undone feed runs
-# nothing (rule 13). Said within a statement that runs anyway, since a hand-off waits for each round trip.
-LOCK_TO_FEED = text("""
-    select set_config('synchronous_commit', 'off', true) from relevo.plan where id = :plan_id for no key update
-""")
-
-
 def _dispatch(row: Row[tuple[object, ...]]) -> Dispatch:
     return Dispatch(**row._mapping)
 
@@ -72,15 +65,14 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
     """
     if not serial:
         return _feed_stream(tx, plan_id)
-    _, fed = together(tx, (LOCK_TO_FEED, {"plan_id": plan_id}), (FEED_SERIAL, {"plan_id": plan_id}))
+    _, fed = together(tx, (plans.LOCK, {"id": plan_id}), (FEED_SERIAL, {"plan_id": plan_id}))
     if not fed:
         plans.close_if_drained(tx, plan_id)
     return [Dispatch(**row._asdict()) for row in fed]
 
 
 OUT_COUNT = text("""
-    select set_config('synchronous_commit', 'off', true),
-        p.concurrency * :window - (select count(*) from relevo.dispatch where plan_id = p.id and ended_at is null) as room
+    select p.concurrency * :window - (select count(*) from relevo.dispatch where plan_id = p.id and ended_at is null) as room
     from relevo.plan p where p.id = :plan_id
 """)
 

@@ -114,7 +114,8 @@ class Feeder:
         unsent = self._transact(lambda tx: head.take_unsent(tx, sizes))
         if unsent:
             logger.info("Sending %d dispatches again that the broker does not hold.", len(unsent))
-            feeding.publish(self._transact, self._publisher, unsent)
+            taken = feeding.publish(self._publisher, unsent)
+            self._transact(lambda tx: head.mark_published(tx, taken))
 
     def _transact(self, verb: Any) -> Any:
         return db.transact(self._engine, verb)

@@ -7,7 +7,7 @@ import os
 
 from celery import current_app
 
-from ordering.model import Claimed
+from ordering.model import Dispatch
 from workers import feeding, process, settings
 from workers.publish import Publisher
 from workers.session import PoolSession
@@ -32,7 +32,7 @@ def session() -> PoolSession:
     return _session
 
 
-def feed(claimed: Claimed) -> None:
-    """Hand out the next head of the plan whose item has just ended, so that it is out within milliseconds."""
+def publish(dispatches: list[Dispatch]) -> None:
+    """Tell the broker what was handed out, and the session's watch that the broker took it."""
     assert _publisher is not None
-    feeding.feed(lambda verb: session().transact(lambda tx, _: verb(tx)), _publisher, claimed.plan_id, serial=claimed.serial)
+    session().published.extend(feeding.publish(_publisher, dispatches))

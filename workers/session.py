@@ -22,7 +22,7 @@ import psycopg
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from ordering import db
+from ordering import db, head
 from ordering import session as sessions
 from ordering.model import Claimed, OnInterrupt
 from ordering.session import Process
@@ -49,6 +49,9 @@ class PoolSession:
         self._connection: Connection | None = None
         self.id: int | None = None
         self._running: Claimed | None = None
+        # What this process published and nobody has noted yet. Noted once a second: by then nearly all of it is claimed, which
+        # says the same, and a hand-off need not wait for it. Lost with the process: a second copy goes out and is dropped.
+        self.published: list[UUID] = []
         threading.Thread(target=self._watch, name="relevo-session", daemon=True).start()
 
     def transact(self, verb: Callable[[Connection, int], T]) -> T:
@@ -148,7 +151,13 @@ class PoolSession:
                     if self._connection is not connection:
                         break
                     return PATIENCE_AFTER_SILENCE if _was_silent(raw) else PATIENCE_AFTER_CLOSE
+            self._note_published()
         return PATIENCE_AFTER_CLOSE
+
+    def _note_published(self) -> None:
+        taken, self.published = self.published, []
+        if taken:
+            self.try_transact(lambda tx, _: head.mark_published(tx, taken))
 
     def _come_back(self, patience: float) -> Connection:
         """Connect, taking the session again if there was one; a requeue body is stopped when that lasts too long."""

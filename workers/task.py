@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,11 +10,13 @@ from uuid import UUID
 from celery import Task
 from celery.exceptions import Ignore
 
-from ordering import attempt
+from ordering import attempt, head
 from ordering.decide import Ended, Failed, Succeeded
-from ordering.model import Claimed, OnInterrupt, State
+from ordering.model import Claimed, Dispatch, OnInterrupt, State
 from workers import body, enqueue, pool
 from workers.body import RetryIn
+
+logger = logging.getLogger(__name__)
 
 
 class AttemptFailed(Exception):
@@ -52,8 +55,8 @@ class PlanTask(Task):
         except body.Stopped:
             # Whoever sent TERM has decided the item; the process ends, and the pool puts a clean one in its place.
             raise SystemExit(0) from None
-        state = self._finish(claimed, ended)
-        pool.feed(claimed)
+        state, following = self._finish_and_feed(claimed, ended)
+        pool.publish(following)
         return self._told(state, ended)
 
     def _body(self, claimed: Claimed) -> Ended:
@@ -70,14 +73,19 @@ class PlanTask(Task):
             exhausted=lambda: bool(self.request.exhausted),
         )
 
-    def _finish(self, claimed: Claimed, ended: Ended) -> State | None:
-        session = pool.session()
+    def _finish_and_feed(self, claimed: Claimed, ended: Ended) -> tuple[State | None, list[Dispatch]]:
+        """Record how the body ended and hand out the next head, with one wait for the disk."""
+        transact = pool.session().transact
         try:
-            return session.transact(lambda tx, _: attempt.finish(tx, claimed, ended))
+            return transact(lambda tx, _: (attempt.finish(tx, claimed, ended), head.feed(tx, claimed.plan_id, serial=claimed.serial)))
+        except Exception:
+            logger.exception("Finishing and feeding failed; the outcome is recorded alone, and the feeder feeds.")
+        try:
+            return transact(lambda tx, _: attempt.finish(tx, claimed, ended)), []
         except Exception as error:  # what cannot be recorded is recorded as that, or the item would stay out for ever
             reason, text = body.described(error)
             failed = Failed("Unrecordable", f"The outcome could not be stored: {reason}\n\n{text}", final=True)
-            return session.transact(lambda tx, _: attempt.finish(tx, claimed, failed))
+            return transact(lambda tx, _: attempt.finish(tx, claimed, failed)), []
 
     def _told(self, state: State | None, ended: Ended) -> str:
         """What Celery hears, so that Flower's states agree with ours."""
