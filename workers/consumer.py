@@ -15,7 +15,7 @@ from kombu.transport import TRANSPORT_ALIASES
 
 from workers.broker_wire import queue
 from workers.celery_events import PromptDispatcher
-from workers.gate import SlotGate
+from workers.gate import SlotGate, TakenAtOnce
 from workers.publish import DEFAULT_QUEUE
 from workers.refusal import body_fault, fault, refusal
 
@@ -187,7 +187,7 @@ def install(app: Celery, queues: Iterable[str] = (DEFAULT_QUEUE,)) -> None:
         broker_transport_options={} if amqp else dict(_REDIS_OPTIONS),
     )
     app.events.dispatcher_cls = PromptDispatcher
-    app.steps["consumer"].add(SlotGate)
+    app.steps["consumer"].update((SlotGate, TakenAtOnce))
 
 
 _REDIS_OPTIONS: dict[str, Any] = {

@@ -13,6 +13,24 @@ from celery import bootsteps
 from celery.worker import state
 
 
+class TakenAtOnce(bootsteps.StartStopStep):
+    """Consumer step for Redis: a popped message is the worker's, with nothing kept beside the queue until an acknowledgement.
+
+    kombu keeps one in two round trips, in the parent's loop, which all slots wait for: half of the parent's time. A message that
+    is lost with a worker is sent again from its row (rule 5), and sooner than kombu would give it back.
+    """
+
+    # Hook: as for SlotGate; the event loop's `consume()` takes the flag from the consumer.
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def include_if(self, consumer: Any) -> bool:
+        return bool(consumer.conninfo.transport.driver_type == "redis")
+
+    def start(self, consumer: Any) -> None:
+        """Called for each connection."""
+        consumer.task_consumer.no_ack = True
+
+
 class SlotGate(bootsteps.StartStopStep):
     """Consumer step that cancels the AMQP consumers when the last slot is taken and resumes them when one frees."""
 

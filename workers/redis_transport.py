@@ -51,6 +51,15 @@ class Channel(redis.Channel):
         _refuse("The entry in the broker's list is not a message.", entry, headers)
         return False
 
+    def basic_ack(self, delivery_tag: Any, multiple: bool = False) -> None:
+        # What was taken without a copy beside the queue (gate.TakenAtOnce) has nothing to be acknowledged.
+        if delivery_tag in self.qos._delivered:
+            super().basic_ack(delivery_tag, multiple)
+
+    def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
+        if delivery_tag in self.qos._delivered:
+            super().basic_reject(delivery_tag, requeue)
+
     def _deliver_fanout_message(self, message: Any, exchange: str) -> Any:
         # Hook: broadcasts (remote control, events) come this way; their JSON is checked by kombu, their shape is not.
         try:
