@@ -6,6 +6,7 @@ CATALOGUE ?=
 OF = $(if $(CATALOGUE),--catalogue '$(CATALOGUE)')
 CODE := $(wildcard app ordering workers monitoring tests benchmarks examples scripts)
 PYTEST_ARGS ?=
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help venv lock up down run-all repair-all check lint test cases bench wheel clean
@@ -36,11 +37,11 @@ lint: venv ## ruff and mypy
 	$(BIN)/mypy $(CODE)
 
 test: venv ## run the tests (RELEVO_TEST_SCALE=1 for their full length)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 cases: venv ## run the cases of tests/cases at full length and write docs/evidence.md
-	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
-		ended=$$?; $(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$ended
+	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -n $(WORKERS) -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
+		ended=$$?; RELEVO_TEST_SCALE=1 $(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$ended
 
 bench: venv ## measure and print one table
 	$(BIN)/python -m benchmarks

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# Evidence
 
-What happened when the failures of `tests/cases/` were last tried at full length, by `make cases`. Each test ends with the same
+What happened when the failures of `tests/cases/` were last tried, {length}. Each test ends with the same
 checks: nothing lost, order kept, never two bodies of a serial plan at once, one end per attempt, as many starts as attempts on
 record, no more messages than runnable heads, nothing running without a process nor a process without an item, counts that agree
 with the database, and no traceback in any log.
@@ -46,9 +46,11 @@ def main() -> int:
         rows[case.get("classname", "").replace(".", "/") + ".py"].append(case)
     tests, failed = int(suite.get("tests", 0)), int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     skipped = int(suite.get("skipped", 0))
+    scale = float(os.environ.get("RELEVO_TEST_SCALE", "0.05"))
+    length = "at full length, by `make cases`" if scale == 1 else f"in their short form (rounds and durations times {scale:g})"
     where = f"{platform.system()} with {os.cpu_count()} processors, Python {platform.python_version()}"
     text = HEAD.format(
-        when=suite.get("timestamp", "")[:10], where=where, passed=tests - failed - skipped, failed=failed, skipped=skipped,
+        length=length, when=suite.get("timestamp", "")[:10], where=where, passed=tests - failed - skipped, failed=failed, skipped=skipped,
         seconds=float(suite.get("time", 0)),
     )  # fmt: skip
     for name, cases in sorted(rows.items()):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -33,6 +35,9 @@ HEARTBEAT_SECONDS = 5
 #: Redis: an unanswered BRPOP is given up after this plus its own second; also how often that is looked at.
 HEALTH_SECONDS = 3
 
+#: After an error that ends the worker's loop, in seconds: how long its stop may last.
+FATAL_SECONDS = 5.0
+
 #: Redis: a message taken and not acknowledged for so long (its worker died in between) goes back, in seconds. Messages
 #: are acknowledged as soon as a pool process takes them, and a second copy of one finds nothing to claim.
 VISIBILITY_SECONDS = 10
@@ -61,6 +66,17 @@ class Guarded(Consumer):
     """Celery's consumer, for which no message is a reason to fail and no outage a reason to stay away."""
 
     _lost_at = -RETRY_SECONDS[0]
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except Exception:
+            # Hook: Celery now stops warmly, which may wait for ever for a pool whose loop is gone (seen: alive and deaf to TERM).
+            # What ran is found by its session, and whoever supervises starts a new worker.
+            last = threading.Timer(FATAL_SECONDS, os._exit, (1,))
+            last.daemon = True
+            last.start()
+            raise
 
     def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         # Hook: called once per connection by the event loop; what it returns gets every message that kombu could take apart.

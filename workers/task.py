@@ -78,8 +78,8 @@ class PlanTask(Task):
         transact = pool.session().transact
         try:
             return transact(lambda tx, _: (attempt.finish(tx, claimed, ended), head.feed(tx, claimed.plan_id, serial=claimed.serial)))
-        except Exception:
-            logger.exception("Finishing and feeding failed; the outcome is recorded alone, and the feeder feeds.")
+        except Exception as error:
+            logger.warning("Finishing and feeding failed (%s); the outcome is recorded alone, and the feeder feeds.", type(error).__name__)
         try:
             return transact(lambda tx, _: attempt.finish(tx, claimed, ended)), []
         except Exception as error:  # what cannot be recorded is recorded as that, or the item would stay out for ever

@@ -67,6 +67,9 @@ class Warden(threading.Thread):
         if self._stopping_since is None:
             logger.info("Stopping gracefully: running bodies may finish, for their plan's stop_grace at the most.")
             self._stopping_since = time.monotonic()
+        else:
+            logger.info("Told to stop again: running bodies are cut now.")
+            self._hurry = True
 
     def end(self) -> None:
         """Finish what is queued and let the thread end."""

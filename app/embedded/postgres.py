@@ -234,7 +234,9 @@ def _reading_capability() -> str:
 
 def _is_postgres(pid: str) -> bool:
     try:
-        return bool(psutil.Process(int(pid)).name() == "postgres")
+        process = psutil.Process(int(pid))
+        # A killed one that nobody has reaped yet still has its number, and the server would take it for a living rival.
+        return bool(process.name() == "postgres" and process.status() != psutil.STATUS_ZOMBIE)
     except (ValueError, psutil.Error):
         return False
 

@@ -65,6 +65,7 @@ def test_what_dies_is_started_again_after_a_growing_pause() -> None:
 
 def test_a_killed_leader_takes_its_session_along_before_the_next_start() -> None:
     with supervised(("parent", WITH_CHILD + POLITE)) as supervisor:
+        supervisor.said("all started")  # before that, a death is a start that fails
         child = int(supervisor.said(r"child (\d+)")[0][1])
         os.kill(pid(supervisor, "parent"), signal.SIGKILL)
         supervisor.said(r"parent ended \(signal 9\)")

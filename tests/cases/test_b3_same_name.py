@@ -62,9 +62,11 @@ def test_same_pid_in_another_namespace_is_another_process(kit: Kit) -> None:
             dead, living = kit.sql(SESSIONS)
             assert dead.pid == living.pid, "the case is about equal pids"
             assert kit.outcomes(item) == ["interrupted", "succeeded"]
-            # From here the process of another namespace cannot be seen: an automatic requeue waits for the grace of 5 s.
-            (lost,) = kit.sql("select closed_at - lost_at as waited from relevo.session where id = :id", id=dead.id)
-            assert lost.waited.total_seconds() >= 5
+            # From here the process of another namespace cannot be seen: an automatic requeue waits for the grace of 5 s. Unless the
+            # kernel gave the new namespace the number of the old one, which it does only when that is gone with all its processes.
+            waits = "select closed_at - lost_at as waited, pid_namespace from relevo.session order by id"
+            lost, alive = kit.sql(waits)
+            assert lost.waited.total_seconds() >= 5 or lost.pid_namespace == alive.pid_namespace
         finally:
             end(second)
     finally:

@@ -65,7 +65,7 @@ STATEMENTS = (
         plan_id bigint not null references relevo.plan,
         queue text not null,
         task text not null,
-        created_at timestamptz not null default now(),
+        created_at timestamptz not null default clock_timestamp(),
         published_at timestamptz,
         sends integer not null default 0,
         sent_at timestamptz,
@@ -104,7 +104,7 @@ STATEMENTS = (
         tries integer not null default 0 check (tries between 0 and attempts),
         error text,
         result jsonb,
-        created_at timestamptz not null default now(),
+        created_at timestamptz not null default clock_timestamp(),
         settled_at timestamptz,
         constraint item_settled check (
             (settled_at is not null) = (state in ('succeeded', 'skipped', 'resolved', 'cancelled'))),
