@@ -43,8 +43,8 @@ cases: venv ## run the cases of tests/cases at full length and write docs/eviden
 	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -n $(WORKERS) -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
 		ended=$$?; RELEVO_TEST_SCALE=1 $(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$ended
 
-bench: venv ## measure and print one table
-	$(BIN)/python -m benchmarks
+bench: venv ## measure and print one table (PEERS=folder with the peers' scripts)
+	$(BIN)/python -m benchmarks $(if $(PEERS),--peers '$(PEERS)')
 
 wheel: venv ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [MEASURE ...] [--repeat N]`: one table, medians with the spread over the repeats."""
+"""`python -m benchmarks [MEASURE ...] [--repeat N] [--peers FOLDER]`: one table, medians with the spread over the repeats."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from benchmarks import peers
 from benchmarks.measures import ALL
 from benchmarks.rig import rig
 
@@ -28,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("measures", nargs="*", choices=[*ALL, []], help="which measures; all of them by default")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--peers", type=Path, help="a folder with the peers' scripts, run once in the same session")
     options = parser.parse_args()
     figures: dict[str, tuple[str, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="relevo-bench-") as folder, rig(Path(folder)) as servers:
@@ -36,6 +38,11 @@ def main() -> None:
                 print(f"{name} ({round_ + 1}/{options.repeat}) ...", flush=True)
                 for what, figure, unit in ALL[name](servers):
                     figures.setdefault(what, (unit, []))[1].append(figure)
+    if options.peers:
+        print("peers ...", flush=True)
+        with tempfile.TemporaryDirectory(prefix="relevo-peers-") as folder:
+            for what, figure, unit in peers.measure(options.peers.absolute(), Path(folder)):
+                figures.setdefault(what, (unit, []))[1].append(figure)
     print(f"\n| measure | median | least .. most of {options.repeat} | unit | goal |\n|---|---|---|---|---|")
     for what, (unit, values) in figures.items():
         print(f"| {what} | {statistics.median(values):.4g} | {min(values):.4g} .. {max(values):.4g} | {unit} | {GOALS.get(what, '')} |")
