@@ -4,7 +4,7 @@ PYTHON ?= $(or $(shell for p in python3 python3.14 python3.13 python3.12 python3
 BIN := .venv/bin
 CATALOGUE ?=
 OF = $(if $(CATALOGUE),--catalogue '$(CATALOGUE)')
-CODE := $(wildcard app ordering workers monitoring tests benchmarks examples scripts)
+CODE := $(wildcard app ordering relevo workers monitoring tests benchmarks examples scripts)
 PYTEST_ARGS ?=
 WORKERS ?= 3
 
@@ -51,7 +51,7 @@ wheel: venv ## build the wheel into dist/
 
 lock: ## renew requirements.lock (needs uv)
 	uv pip compile --universal --python-version 3.11 --group dev --generate-hashes --no-header --no-emit-index-url \
-		--no-annotate --upgrade --quiet pyproject.toml -o requirements.lock
+		--no-annotate --quiet pyproject.toml -o requirements.lock
 
 clean: ## stop the platform and remove what was built here; embedded data stay
 	@if [ -x $(BIN)/relevo ]; then $(BIN)/relevo down; fi

@@ -90,6 +90,20 @@ def reachable() -> Iterator[None]:
         raise
 
 
+def is_locked(error: DBAPIError) -> bool:
+    """Whether a lock was not to be had within the connection's lock_timeout."""
+    return sqlstate(error) == "55P03"
+
+
+# Classes of errors that the values or the statement are to blame for; anything else (a lock, a full disk, a replica) may pass.
+BLAMED = ("22", "23", "42", "54")
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same transaction may succeed later: the fault lies with the server's state and not with what was sent."""
+    return isinstance(error, DBAPIError) and (is_disconnect(error) or sqlstate(error)[:2] not in BLAMED)
+
+
 def transact(engine: Engine, verb: Callable[[Connection], T]) -> T:
     """Run `verb` in a transaction of its own and commit; again, up to 5 times, when Postgres reports a deadlock."""
     for attempt in range(1, TRIES + 1):

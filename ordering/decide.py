@@ -22,7 +22,10 @@ class Succeeded:
 
 @dataclass(frozen=True)
 class Failed:
-    """The body raised. `retry_in` is what the task itself asked for; `final` forbids a try on the platform's own account."""
+    """The body raised. `retry_in` is what the task itself asked for; `final` forbids a try on the platform's own account.
+
+    `allowed` is how many tries the task asked for with this retry, in place of the item's.
+    """
 
     reason: str
     error: str
@@ -30,6 +33,7 @@ class Failed:
     final: bool = False
     args: list[Json] | None = None
     kwargs: dict[str, Json] | None = None
+    allowed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,8 @@ def after(ended: Ended, *, serial: bool, tries: int, max_attempts: int, jitter: 
             return Next(State.SKIPPED, None)
         case NotYet():
             return Next(State.POSTPONED, None)
-        case Failed(retry_in=retry_in, final=final):
-            left = tries + 1 < max_attempts
+        case Failed(retry_in=retry_in, final=final, allowed=allowed):
+            left = tries + 1 < (allowed or max_attempts)
             if retry_in is not None and left:
                 return Next(State.WAITING, Outcome.FAILED, counts=True, delay=retry_in)
             if not serial and left and not final:

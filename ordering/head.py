@@ -72,7 +72,9 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
 
 
 OUT_COUNT = text("""
-    select p.concurrency * :window - (select count(*) from relevo.dispatch where plan_id = p.id and ended_at is null) as room
+    select p.concurrency * :window - (
+        select count(*) from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
+        where d.plan_id = p.id and d.ended_at is null and i.state <> 'interrupted') as room
     from relevo.plan p where p.id = :plan_id
 """)
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
-from ordering import attempt, audit, plans
+from ordering import attempt, audit, db, plans
 from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
@@ -35,16 +36,27 @@ def reconcile(engine: Engine, alive: Alive) -> int:
         suspects = unlocked(tx)
     lost = 0
     for session in suspects:
-        with engine.begin() as tx:
-            if not tx.execute(TRY_LOCK, {"id": session.id}).scalar_one():
-                continue
-            if tx.execute(MARK_LOST, {"id": session.id}).first() is not None:
-                lost += 1
-                interrupt(tx, session, reason="process lost", counts=True)
-            lives = alive(session)
-            if lives is False or (lives is None and tx.execute(GRACE_OVER, {"id": session.id}).scalar_one_or_none()):
-                close(tx, session.id, proved=lives is False)
+        try:
+            with engine.begin() as tx:
+                lost += _take_up(tx, session, alive)
+        except DBAPIError as error:
+            # Its plan is held by somebody, for longer than the engine waits: it hides no other session, and its turn comes again.
+            if not db.is_locked(error):
+                raise
     return lost
+
+
+def _take_up(tx: Connection, session: Session, alive: Alive) -> bool:
+    """Reconcile one session; whether it was found lost just now."""
+    if not tx.execute(TRY_LOCK, {"id": session.id}).scalar_one():
+        return False
+    found = tx.execute(MARK_LOST, {"id": session.id}).first() is not None
+    if found:
+        interrupt(tx, session, reason="process lost", counts=True)
+    lives = alive(session)
+    if lives is False or (lives is None and tx.execute(GRACE_OVER, {"id": session.id}).scalar_one_or_none()):
+        close(tx, session.id, proved=lives is False)
+    return found
 
 
 OPEN_DISPATCHES = text("""

@@ -47,11 +47,3 @@ def require(tx: Connection, name: str) -> None:
     known = list(tx.execute(KNOWN).scalars())
     if name not in known:
         raise UnknownTask(name, known)
-
-
-QUEUES = text("select distinct queue from relevo.task")
-
-
-def queues(tx: Connection) -> list[str]:
-    """Every queue that a known task names."""
-    return list(tx.execute(QUEUES).scalars())

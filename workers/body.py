@@ -7,6 +7,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -53,26 +54,37 @@ class Done(Exception):
 class RetryIn(Retry):
     """A retry that the task asked for; the delay is a row in Postgres, never a message."""
 
-    def __init__(self, delay: timedelta, cause: BaseException | None, args: Json = None, kwargs: Json = None) -> None:
+    def __init__(
+        self, delay: timedelta, cause: BaseException | None, args: Json = None, kwargs: Json = None, allowed: int | None = None
+    ) -> None:
         super().__init__(message="retry", exc=None, when=delay.total_seconds())
-        self.delay, self.cause, self.new_args, self.new_kwargs = delay, cause, args, kwargs
+        self.delay, self.cause, self.new_args, self.new_kwargs, self.allowed = delay, cause, args, kwargs, allowed
 
     def __reduce__(self) -> Any:
         # The pool pickles it on its way to the worker's parent, where only the delay is shown; the cause may not bear that.
         return type(self), (self.delay, None)
 
 
+@dataclass
+class Told:
+    """Whether TERM has come in the block of `stoppable`, whatever the body made of it."""
+
+    to_stop: bool = False
+
+
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[Told]:
     """TERM raises Stopped in this block, which must run in the main thread. Once: a body that lets go slowly is not hit again."""
+    told = Told()
 
     def stop(*_: object) -> None:
+        told.to_stop = True
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Stopped
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        yield told
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -102,7 +114,7 @@ def run(call: Callable[[], Any], *, precheck: Callable[[], Any] | None = None, e
         return NotYet(put_off.until, put_off.reason)
     except RetryIn as retry:
         reason, error = ("Retry", "The task asked for a retry.") if retry.cause is None else described(retry.cause)
-        return Failed(reason, error, retry_in=retry.delay, args=retry.new_args, kwargs=retry.new_kwargs)
+        return Failed(reason, error, retry_in=retry.delay, args=retry.new_args, kwargs=retry.new_kwargs, allowed=retry.allowed)
     except Ignore:
         return Succeeded(None)
     except Reject as reject:

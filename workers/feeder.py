@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import signal
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from psycopg import Connection as Listener
-from psycopg import OperationalError
+from psycopg import Notify, OperationalError
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -79,12 +80,12 @@ class Feeder:
         due = time.monotonic()
         while not self._stopping:
             wait = max(0.0, due - time.monotonic())
-            heard = {int(notice.payload) for notice in listener.notifies(timeout=wait, stop_after=1)}
+            heard = _plans(listener.notifies(timeout=wait, stop_after=1))
             if time.monotonic() >= due:
                 due = time.monotonic() + TICK
                 self.round()
             elif heard:
-                heard |= {int(notice.payload) for notice in listener.notifies(timeout=0)}
+                heard |= _plans(listener.notifies(timeout=0))
                 self._feed_named(heard)
 
     def round(self) -> None:
@@ -92,12 +93,20 @@ class Feeder:
         reconcile.reconcile(self._engine, process.alive)
         self._transact(head.wake_postponed)
         for plan_id, serial in self._transact(head.ready):
-            feeding.feed(self._transact, self._publisher, plan_id, serial=serial)
+            self._feed(plan_id, serial)
         self._send_again()
 
     def _feed_named(self, plan_ids: set[int]) -> None:
         for row in self._transact(lambda tx: tx.execute(NAMED, {"ids": list(plan_ids)}).all()):
-            feeding.feed(self._transact, self._publisher, row.id, serial=row.serial)
+            self._feed(row.id, row.serial)
+
+    def _feed(self, plan_id: int, serial: bool) -> None:
+        try:
+            feeding.feed(self._transact, self._publisher, plan_id, serial=serial)
+        except DBAPIError as error:
+            # A plan that somebody holds (a long bulk add) starves no other; its turn comes again in a second.
+            if not db.is_locked(error):
+                raise
 
     def _send_again(self) -> None:
         try:
@@ -119,6 +128,11 @@ class Feeder:
 
     def _transact(self, verb: Any) -> Any:
         return db.transact(self._engine, verb)
+
+
+def _plans(notices: Iterable[Notify]) -> set[int]:
+    # Anybody who may connect may notify; what is no plan's id is nobody's business here.
+    return {int(notice.payload) for notice in notices if notice.payload.isdecimal() and len(notice.payload) < 19}
 
 
 NAMED = text("select id, concurrency = 1 as serial from relevo.plan where id = any(:ids)")

@@ -30,11 +30,14 @@ def main(service: Callable[[settings.Settings], int]) -> None:
     except RelevoError as error:
         print(error, file=sys.stderr)  # noqa: T201
         code = 2
+    except DBAPIError as error:
+        print(f"Postgres refuses: {str(error.orig).strip().splitlines()[0]}", file=sys.stderr)  # noqa: T201
+        code = 3
     sys.exit(code)
 
 
 class NotMigrated(RelevoError):
-    """The database has no schema of ours, or an older one."""
+    """The database has no schema of ours."""
 
     def __init__(self) -> None:
         super().__init__("The database is not prepared for this version; run `relevo migrate`.")
@@ -42,7 +45,8 @@ class NotMigrated(RelevoError):
 
 def engine(chosen: settings.Settings, name: str) -> Engine:
     """An engine whose database answers and has our schema. Raises DatabaseUnreachable, NotMigrated, SettingsError, Invalid."""
-    made = forks.guard(db.engine(chosen.require_database(), name=name))
+    # A service looks after all plans: one whose lock somebody holds for long is left for the next round.
+    made = forks.guard(db.engine(chosen.require_database(), name=name, settings={"lock_timeout": "500"}))
     with db.reachable():
         try:
             with made.connect() as connection:

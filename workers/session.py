@@ -69,12 +69,12 @@ class PoolSession:
                     with connection.begin():
                         return verb(connection, self.id)
             except DBAPIError as error:
-                if not (db.is_disconnect(error) or db.sqlstate(error) in db.RETRIED):
+                if not db.may_pass(error):
                     raise
                 if db.is_disconnect(error):
                     self._drop()
                 if not told:
-                    logger.warning("Postgres is unreachable (%s); waiting for it.", _first_line(error))
+                    logger.warning("Postgres cannot take it now (%s); waiting for it.", _first_line(error))
                     told = True
             time.sleep(RETRY_PAUSE)
 
@@ -161,18 +161,25 @@ class PoolSession:
 
     def _come_back(self, patience: float) -> Connection:
         """Connect, taking the session again if there was one; a requeue body is stopped when that lasts too long."""
-        deadline = time.monotonic() + patience
+        # On a thread of its own: a cut-off host may sit in a name lookup or a connect for longer than the patience.
+        out_of_patience = threading.Timer(patience, self._stop_if_requeued)
+        out_of_patience.daemon = True
+        out_of_patience.start()
         while True:
             try:
                 with self._lock:
-                    return self._connected()
+                    connection = self._connected()
+                out_of_patience.cancel()
+                return connection
             except DBAPIError as error:
                 if not db.is_disconnect(error):
                     logger.warning("The session cannot be taken: %s", _first_line(error))
-            running = self._running
-            if running is not None and running.on_interrupt is OnInterrupt.REQUEUE and time.monotonic() > deadline:
-                stop_body("its session is lost and its item may be requeued elsewhere")
             time.sleep(RETRY_PAUSE)
+
+    def _stop_if_requeued(self) -> None:
+        running = self._running
+        if self._connection is None and running is not None and running.on_interrupt is OnInterrupt.REQUEUE:
+            stop_body("its session is lost and its item may be requeued elsewhere")
 
     def _stop_if_decided(self, mine: set[UUID]) -> None:
         running = self._running

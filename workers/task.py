@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -50,13 +51,16 @@ class PlanTask(Task):
             self.send_event("task-revoked", terminated=False, signum=None, expired=False)
             raise Ignore
         try:
-            with body.stoppable(), session.running(claimed):
+            with body.stoppable() as told, session.running(claimed):
                 ended = self._body(claimed)
         except body.Stopped:
             # Whoever sent TERM has decided the item; the process ends, and the pool puts a clean one in its place.
             raise SystemExit(0) from None
         state, following = self._finish_and_feed(claimed, ended)
         pool.publish(following)
+        if told.to_stop:
+            # A body that made something else of being stopped; whoever sent TERM expects this process, and no next body, to end.
+            raise SystemExit(0)
         return self._told(state, ended)
 
     def _body(self, claimed: Claimed) -> Ended:
@@ -85,7 +89,12 @@ class PlanTask(Task):
         except Exception as error:  # what cannot be recorded is recorded as that, or the item would stay out for ever
             reason, text = body.described(error)
             failed = Failed("Unrecordable", f"The outcome could not be stored: {reason}\n\n{text}", final=True)
+        try:
             return transact(lambda tx, _: attempt.finish(tx, claimed, failed)), []
+        except Exception:
+            # Alive, this process would vouch for an item that nobody runs; gone, it is shown as interrupted.
+            logger.exception("No outcome of item %d can be stored; the process ends.", claimed.item_id)
+            os._exit(1)
 
     def _told(self, state: State | None, ended: Ended) -> str:
         """What Celery hears, so that Flower's states agree with ours."""
@@ -119,8 +128,9 @@ class PlanTask(Task):
             delay = body.seconds_until(eta)
         else:
             delay = timedelta(seconds=max(0.0, self.default_retry_delay if countdown is None else countdown))
-        changed = [None if value is None else body.to_json("retry arguments", value) for value in (args, kwargs)]
-        asked = RetryIn(min(delay, enqueue.FARTHEST), exc, *changed)
+        new_args, new_kwargs = (None if value is None else body.to_json("retry arguments", value) for value in (args, kwargs))
+        allowed = None if max_retries is None else max_retries + 1
+        asked = RetryIn(min(delay, enqueue.FARTHEST), exc, new_args, new_kwargs, allowed)
         if throw:
             raise asked
         return asked

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import select
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -21,9 +21,9 @@ import psutil
 from psycopg import Connection as Listener
 from psycopg import OperationalError
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ordering import attempt, audit, reconcile
+from ordering import attempt, audit, db, reconcile
 from ordering.decide import Failed
 from ordering.items import STOP_CHANNEL
 from ordering.session import Process, Session
@@ -46,7 +46,7 @@ class Warden(threading.Thread):
     def __init__(self, engine: Engine, me: Process) -> None:
         super().__init__(name="relevo-warden", daemon=True)
         self._engine, self._me = engine, me
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._jobs: deque[Callable[[], None]] = deque()
         self._reading, self._writing = os.pipe()
         self._looks: list[float] = []
         self._stopping_since: float | None = None
@@ -81,11 +81,11 @@ class Warden(threading.Thread):
         try:
             with self._engine.begin() as tx:
                 attempt.announce_cut(tx, UUID(dispatch_id), reason)
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
             logger.warning("A time limit could not be noted before the kill: %s", error)
 
     def _do(self, job: Callable[[], None]) -> None:
-        self._jobs.put(job)
+        self._jobs.append(job)
         os.write(self._writing, b"x")
 
     def run(self) -> None:
@@ -96,20 +96,30 @@ class Warden(threading.Thread):
                 with listening(self._engine, STOP_CHANNEL) as listener:
                     while not self._ended:
                         self._once(listener)
-            except (OperationalError, DBAPIError) as error:
-                logger.warning("The warden lost Postgres and tries again: %s", str(error).strip().splitlines()[0])
-                self._stop_without_database()
+            except (OperationalError, SQLAlchemyError) as error:
+                if not (isinstance(error, DBAPIError) and db.is_locked(error)):
+                    logger.warning("The warden lost Postgres and tries again: %s", str(error).strip().splitlines()[0])
+                    self._stop_without_database()
+                time.sleep(TICK)
+            except Exception:
+                # Dead, it would stop no body and bound no stop; what was at fault is dropped, and the rest goes on.
+                logger.exception("The warden goes on.")
+                if self._jobs:
+                    self._jobs.popleft()
                 time.sleep(TICK)
 
     def _once(self, listener: Listener[Any]) -> None:
         due = min([TICK, *(max(0.0, look - time.monotonic()) for look in self._looks)])
-        ready, _, _ = select.select([listener.fileno(), self._reading], [], [], due)
-        if self._reading in ready:
+        poll = select.poll()  # select() knows no descriptor from 1024 on, and each slot takes some
+        poll.register(listener.fileno(), select.POLLIN)
+        poll.register(self._reading, select.POLLIN)
+        if self._reading in [descriptor for descriptor, _ in poll.poll(due * 1000)]:
             os.read(self._reading, 65536)
         for _ in listener.notifies(timeout=0):
             pass  # what it says is looked up below
-        while not self._jobs.empty():
-            self._jobs.get()()
+        while self._jobs:
+            self._jobs[0]()  # taken off only when done: a refusal is not lost with a connection
+            self._jobs.popleft()
         now = time.monotonic()
         if any(look <= now for look in self._looks):
             self._looks = [look for look in self._looks if look > now]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import socket
 import warnings
 from typing import Any
@@ -22,6 +23,7 @@ from workers.task import PlanTask
 from workers.warden import Warden
 
 DEFAULT_SLOTS = 4
+NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 PREFORK = ("prefork", "processes", "celery.concurrency.prefork:TaskPool")  # Celery's words for it
 
 
@@ -47,8 +49,9 @@ def run(settings: Settings) -> int:
     celery.conf.broker_url = settings.require_broker()
     with engine.begin() as tx:
         tasks.register(tx, offered())
-        known = tasks.queues(tx)
-    consumer.install(celery, options.queues.split(",") if options.queues else [DEFAULT_QUEUE, *known])
+    # Only the queues of its own tasks: a message for a task that it does not have would fail the item.
+    own = [DEFAULT_QUEUE, *(task.queue for task in offered())]
+    consumer.install(celery, options.queues.split(",") if options.queues else own)
     pool.worker_name = f"{options.name or 'relevo'}@{socket.gethostname()}/{os.getpid()}"
     warden = Warden(engine, process.myself(pool.worker_name))
     _connect(warden, settings)
@@ -62,13 +65,15 @@ def run(settings: Settings) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="relevo worker", description="Run the items that feeders hand out.")
     parser.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="how many bodies run at once, each in a process of its own")
-    parser.add_argument("--queues", help="comma-separated queues to take from; by default all that known tasks name")
+    parser.add_argument("--queues", help="comma-separated queues to take from; by default those of its own tasks")
     parser.add_argument("--name", help="the worker's name, as shown in histories")
     # Celery's option: whoever knows it hears why there is no choice.
     parser.add_argument("-P", "--pool", default="prefork", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 1 <= options.slots <= 1000:
         parser.error("--slots must be from 1 to 1000")
+    if options.name is not None and not NAME.fullmatch(options.name):
+        parser.error("--name must be up to 60 letters, digits, dots, dashes and underscores")
     return options
 
 

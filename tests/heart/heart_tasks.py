@@ -82,3 +82,21 @@ def unstorable(self: Any) -> Any:
 def replaces(self: Any) -> None:
     with body(self):
         self.replace(soft.s())
+
+
+@celery.task(bind=True, name="heart.stubborn")
+def stubborn(self: Any) -> str:
+    with body(self):
+        try:
+            time.sleep(60)
+        except BaseException:  # what a body must not do, and some do
+            return "as if nothing had been"
+        return "not reached"
+
+
+@celery.task(bind=True, name="heart.patient")
+def patient(self: Any, times: int) -> int:
+    with body(self):
+        if self.request.retries < times:
+            raise self.retry(countdown=0, max_retries=10)
+        return int(self.request.retries)

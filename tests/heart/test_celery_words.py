@@ -159,3 +159,7 @@ def test_what_bypasses_a_plan_is_refused_with_a_helpful_sentence(up: Kit, tasks:
 
 def test_send_task_adds_an_item(up: Kit, tasks: Any) -> None:
     assert up.item(int(celery.send_task("heart.changed", (0,)).id)).task == "heart.changed"
+
+
+def test_retry_may_ask_for_more_tries_than_the_task_has(up: Kit, line: str) -> None:
+    assert up.wait_state(up.add(line, "heart.patient", 6), State.SUCCEEDED, seconds=30).result == 6
