@@ -104,6 +104,8 @@ class Child:
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return False
             end_session(self.pid)
+            # One that said it was ready and ended in the same breath was ready all the same.
+            self.ready = self.ready or (self.service.ready is None and self._heard())
             self._process.wait()
             os.close(self._ready_fd)
             # The pipe ends with its last writer; one that left the session may hold it for long.

@@ -192,7 +192,7 @@ class Supervisor:
 
     def _became_ready(self, unit: _Unit) -> bool:
         child = unit.child
-        if child is None or child.ended():
+        if child is None or (child.ended() and not child.ready):
             raise _failed(unit, f"ended while it was starting ({_how(child.exit_code if child else None)})")
         if child.check_ready():
             self._log.note(f"{unit.service.name} is ready (process {child.pid})")

@@ -45,6 +45,10 @@ settings.load_profile("relevo")
 def pytest_configure() -> None:
     # A run that is told to end by TERM tears its fixtures down like one that is interrupted, and leaves no server behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell starts what it runs in the background with these ignored, and every program of a test would inherit that.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

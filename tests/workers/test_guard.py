@@ -83,6 +83,13 @@ def until(true: Callable[[], object], seconds: float = 10) -> bool:
     return True
 
 
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
 class Pool:
     """A stand-in for a pool process; it and all that it starts carry a mark in their environment."""
 
@@ -116,7 +123,7 @@ class Pool:
 
     def guard(self) -> int:
         def guards() -> list[int]:
-            return [pid for pid in self.alive() if b"guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            return [pid for pid in self.alive() if b"guard.py" in _command_line(pid)]
 
         assert until(guards)
         return guards()[0]
