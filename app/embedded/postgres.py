@@ -215,7 +215,9 @@ def _as_server_user() -> list[str]:
     nobody = pwd.getpwnam("nobody")
     who = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
     capability = _reading_capability()
-    return [setpriv, *who, f"--inh-caps=-all,+{capability}", f"--ambient-caps=-all,+{capability}", "--"]
+    # initdb looks for its programs with access(2), which leaves capabilities out of account unless this bit is set.
+    bits = "--securebits=+no_setuid_fixup"
+    return [setpriv, *who, bits, f"--inh-caps=-all,+{capability}", f"--ambient-caps=-all,+{capability}", "--"]
 
 
 def _reading_capability() -> str:

