@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("ordering", "workers", "app")
+PACKAGES = ("ordering", "workers", "app", "relevo")
 METADATA = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE"}
 
 
@@ -28,7 +28,7 @@ def main() -> int:
         path = PurePosixPath(name)
         if path.parts[0] not in PACKAGES and not (path.parts[0].endswith(".dist-info") and path.name in METADATA):
             problems.append(f"{name} does not belong into the wheel")
-    if "relevo = app.cli:main" not in entry_points:
+    if "relevo = relevo:main" not in entry_points:
         problems.append("the command relevo is missing")
     for problem in problems:
         print(problem)
