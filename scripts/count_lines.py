@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("ordering", "workers", "app", "monitoring", "scripts", "tests", "benchmarks", "examples")
+PACKAGES = ("ordering", "workers", "app", "relevo", "monitoring", "scripts", "tests", "benchmarks", "examples")
 LIMIT = 300
 
 

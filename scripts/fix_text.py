@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".cfg"}
-FOLDERS = ("ordering", "workers", "app", "monitoring", "scripts", "tests", "benchmarks", "examples", "docs")
+FOLDERS = ("ordering", "workers", "app", "relevo", "monitoring", "scripts", "tests", "benchmarks", "examples", "docs")
 
 
 def tidy(text: str) -> str:
