@@ -37,10 +37,10 @@ lint: venv ## ruff and mypy
 	$(BIN)/mypy $(CODE)
 
 test: venv ## run the tests (RELEVO_TEST_SCALE=1 for their full length)
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 cases: venv ## run the cases of tests/cases at full length and write docs/evidence.md
-	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -n $(WORKERS) -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
+	RELEVO_TEST_SCALE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS); \
 		ended=$$?; RELEVO_TEST_SCALE=1 $(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$ended
 
 bench: venv ## measure and print one table (PEERS=folder with the peers' scripts)

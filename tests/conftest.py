@@ -51,6 +51,14 @@ def pytest_configure() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # There is one RabbitMQ and its queues have names: of several test processes only one may use it.
+    for item in items:
+        if "rabbit" in item.name or "rabbit_url" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("rabbit"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
