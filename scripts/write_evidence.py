@@ -1,6 +1,6 @@
-"""Write docs/evidence.md from the JUnit report of a run of the cases: which failures were tried, and how each ended.
+"""Write docs/evidence.md from the JUnit reports of a run of the cases: which failures were tried, and how each ended.
 
-Usage: python scripts/write_evidence.py REPORT.xml
+Usage: python scripts/write_evidence.py REPORT.xml...
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ def title(file: Path) -> str:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         print(__doc__)
         return 2
-    suite = ElementTree.parse(sys.argv[1]).getroot()
-    if suite.tag == "testsuites":
-        suite = suite[0]
+    suites = [suite for report in sys.argv[1:] for suite in ElementTree.parse(report).getroot().iter("testsuite")]
     rows: dict[str, list[ElementTree.Element]] = defaultdict(list)
-    for case in suite.iter("testcase"):
+    for case in (case for suite in suites for case in suite.iter("testcase")):
         rows[case.get("classname", "").replace(".", "/") + ".py"].append(case)
-    tests, failed = int(suite.get("tests", 0)), int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-    skipped = int(suite.get("skipped", 0))
+
+    def total(name: str) -> float:
+        return sum(float(suite.get(name, 0)) for suite in suites)
+
+    tests, failed, skipped = int(total("tests")), int(total("failures") + total("errors")), int(total("skipped"))
     scale = float(os.environ.get("RELEVO_TEST_SCALE", "0.05"))
     length = "at full length, by `make cases`" if scale == 1 else f"in their short form (rounds and durations times {scale:g})"
     where = f"{platform.system()} with {os.cpu_count()} processors, Python {platform.python_version()}"
     text = HEAD.format(
-        length=length, when=suite.get("timestamp", "")[:10], where=where, passed=tests - failed - skipped, failed=failed, skipped=skipped,
-        seconds=float(suite.get("time", 0)),
+        length=length, when=suites[0].get("timestamp", "")[:10], where=where, passed=tests - failed - skipped, failed=failed, skipped=skipped,
+        seconds=total("time"),
     )  # fmt: skip
     for name, cases in sorted(rows.items()):
         bad = [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]

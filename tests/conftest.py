@@ -53,10 +53,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # There is one RabbitMQ and its queues have names: of several test processes only one may use it.
+    # There is one RabbitMQ and its queues have names: these tests run one after the other, in one process.
     for item in items:
         if "rabbit" in item.name or "rabbit_url" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("rabbit"))
+            item.add_marker(pytest.mark.rabbit)
 
 
 @pytest.hookimpl(wrapper=True)
