@@ -51,7 +51,8 @@ def main() -> int:
     length = "at full length, by `make cases`" if scale == 1 else f"in their short form (rounds and durations times {scale:g})"
     where = f"{platform.system()} with {os.cpu_count()} processors, Python {platform.python_version()}"
     text = HEAD.format(
-        length=length, when=suites[0].get("timestamp", "")[:10], where=where, passed=tests - failed - skipped, failed=failed, skipped=skipped,
+        length=length, when=suites[0].get("timestamp", "")[:10], where=where,
+        passed=tests - failed - skipped, failed=failed, skipped=skipped,
         seconds=total("time"),
     )  # fmt: skip
     for name, cases in sorted(rows.items()):
