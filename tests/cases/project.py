@@ -91,7 +91,7 @@ def project(folder: Path, catalogue: str) -> Iterator[Project]:
     try:
         yield made
         made.relevo("down")
-        left = [process.cmdline() for process in made.living()]
+        _, left = psutil.wait_procs(made.living(), timeout=5)  # one whose memory is gone already may still be ending
         assert not left, f"left over: {left}"
     finally:
         made.kill_everything()
