@@ -84,6 +84,7 @@ SETTLE = text("""
             error = :error, result = cast(:result as jsonb),
             args = coalesce(cast(:args as jsonb), args), kwargs = coalesce(cast(:kwargs as jsonb), kwargs),
             attempts = attempts + :attempted, tries = tries + :counted,
+            unresolved_at = case when :state in ('failed', 'interrupted') then now() end,
             settled_at = case when :settled then now() end
         where id = :item_id and dispatch_id = :dispatch_id and state = 'dispatched'
         returning id, attempts

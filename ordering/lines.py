@@ -53,8 +53,8 @@ LINE = f"""
     left(i.error, {TEXT_LIMIT}) as error, d.session_id as session, i.state = 'interrupted' and d.ended_at is null as pending,
     coalesce(i.settled_at, case i.state
         when 'dispatched' then coalesce(d.claimed_at, d.created_at)
-        when 'failed' then (select max(ended_at) from relevo.attempt where item_id = i.id)
-        when 'interrupted' then (select max(ended_at) from relevo.attempt where item_id = i.id)
+        when 'failed' then i.unresolved_at
+        when 'interrupted' then i.unresolved_at
     end, i.created_at) as since
     from relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.dispatch d on d.id = i.dispatch_id
 """

@@ -119,6 +119,7 @@ class Item:
     max_attempts: int | None
     attempts: int
     tries: int
+    replays: int
     error: str | None
     result: Json
     created_at: datetime

@@ -64,7 +64,8 @@ OPEN_DISPATCHES = text("""
     where d.session_id = :id and d.claimed_at is not null and d.ended_at is null order by d.plan_id, d.id
 """)
 INTERRUPT = text("""
-    update relevo.item set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted
+    update relevo.item set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted,
+        unresolved_at = now()
     where dispatch_id = :dispatch_id and state = 'dispatched' returning id, attempts
 """)
 

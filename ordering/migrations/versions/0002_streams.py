@@ -57,6 +57,31 @@ EMIT = r"""
     end
     $body$"""
 
+# The first line that says something, without what differs from one letter of a cause to the next: what is quoted, addresses, and
+# words with digits (numbers, ids, times). A class in front of a colon stays as it is, since its digits belong to its name. What is
+# cut off within quotes counts as quoted.
+ERROR_PATTERN = r"""
+    create function relevo.error_pattern(error text) returns text language sql immutable parallel safe as $body$
+        select left(class || regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(
+            substr(line, length(class) + 1),
+            '"[^"]*("|$)|`[^`]*(`|$)|“[^”]*(”|$)|«[^»]*(»|$)', '"…"', 'g'),
+            '(^|[^[:alnum:]])''[^'']*(''|$)', '\1"…"', 'g'),
+            '[^[:space:]]+@[^[:space:]]+', '#', 'g'),
+            '[[:alnum:]_-]*[0-9][[:alnum:]_-]*', '#', 'g'),
+            '#([][[:space:].,:;/+()-]*#)+', '#', 'g'),
+            '[[:space:]]+', ' ', 'g'), 200)
+        from (
+            select line, coalesce(substring(line from '^[[:alpha:]_][[:alnum:]_.]*:'), '') as class
+            from (select left(substring(left(error, 6000) from '[^[:space:]][^\r\n]*'), 500) as line) first
+        ) parts
+    $body$"""
+
+# What stands for all dead letters of one cause: short enough to be typed.
+ERROR_GROUP = """
+    create function relevo.error_group(error text) returns text language sql immutable parallel safe as $body$
+        select left(encode(sha256(convert_to(coalesce(relevo.error_pattern(error), ''), 'UTF8')), 'hex'), 12)
+    $body$"""
+
 STATEMENTS = (
     "alter table relevo.plan add column rate numeric check (rate > 0)",
     "alter table relevo.plan add column keep interval not null default '30 days' check (keep between '1 second' and '3660 days')",
@@ -98,6 +123,25 @@ STATEMENTS = (
     "alter table relevo.item add column session_id integer",
     # How often a person let a failed item run again.
     "alter table relevo.item add column replays integer not null default 0",
+    # Since when nobody has decided the item.
+    "alter table relevo.item add column unresolved_at timestamptz",
+    """
+    update relevo.item set unresolved_at = coalesce((select max(ended_at) from relevo.attempt where item_id = item.id), created_at)
+    where state in ('failed', 'interrupted')""",
+    """
+    alter table relevo.item add constraint item_unresolved_at check (
+        state not in ('failed', 'interrupted') or unresolved_at is not null)""",
+    ERROR_PATTERN,
+    ERROR_GROUP,
+    # Generated, so that no writer of an outcome can forget it; computed for what is unresolved and nothing else.
+    """
+    alter table relevo.item add column error_group text generated always as (
+        case when state in ('failed', 'interrupted') then relevo.error_group(error) end) stored""",
+    # The letters of one cause in their order, and all causes counted without a look at the table.
+    """
+    create index item_dead on relevo.item (error_group, plan_id, position, id) include (state, unresolved_at, dispatch_id)
+        where state in ('failed', 'interrupted')""",
+    "create index event_refused on relevo.event (id) where action = 'refused'",
     "create index item_fact on relevo.item (fact_id) where fact_id is not null",
     # What a stream may hand out; a thousand items in backoff at its front cost its feeders nothing.
     "create index item_ready on relevo.item (plan_id, position, id) where state = 'waiting' and not_before is null",
