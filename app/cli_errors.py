@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.cli_call import FAILED, UNREACHABLE, WRONG
-from ordering.errors import DatabaseUnreachable, PlanBlocked, Pooled, RelevoError
+from ordering.errors import DatabaseUnreachable, MayStillRun, PlanBlocked, Pooled, RelevoError
 
 if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
@@ -25,7 +25,7 @@ def told(error: Exception) -> tuple[str, int]:
     from sqlalchemy.exc import DBAPIError
 
     match error:
-        case PlanBlocked() | WorkFailed():
+        case PlanBlocked() | MayStillRun() | WorkFailed():
             return str(error), FAILED
         case DatabaseUnreachable() | Gone() | Pooled():
             return str(error), UNREACHABLE

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from app.cli_call import Actor, actor, database, say, settings
 from app.cli_errors import WorkFailed, tell
-from ordering.errors import PlanBlocked, RelevoError
+from ordering.errors import MayStillRun, PlanBlocked, RelevoError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from workers.settings import Settings
 
+T = TypeVar("T")
 INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+LET_GO = 8.0  # seconds that repair-all waits for a process that may still live: it has 5 to come back, and a round is a second
 
 CatalogueOption = Annotated[
     Path | None, typer.Option("--catalogue", metavar="FILE", help="The catalogue; RELEVO_CATALOGUE or relevo.toml if left out.")
@@ -88,7 +91,7 @@ def repair_all(
     """
     from app import catalogue as catalogues
     from app.repair_all import AllRepaired, repair_all
-    from ordering import clock, db
+    from ordering import clock
 
     given = _settings(catalogue)
     loaded = catalogues.load(given.catalogue)
@@ -96,7 +99,7 @@ def repair_all(
 
     def one(engine: Engine, name: str) -> Following | None:
         done: AllRepaired
-        done, now = db.transact(engine, lambda tx: (repair_all(tx, name, loaded.plans.get(name), actor=actor(by)), clock.now(tx)))
+        done, now = _once_let_go(engine, lambda tx: (repair_all(tx, name, loaded.plans.get(name), actor=actor(by)), clock.now(tx)))
         for each in done.repaired:
             say(f"{name}: item {each.item} " + ("runs again." if each.by == each.item else f"is repaired by item {each.by}."))
         if done.run is None:
@@ -105,6 +108,20 @@ def repair_all(
         return Following(name, done.run.id, now)
 
     _each(given, names, one, wait)
+
+
+def _once_let_go(engine: Engine, verb: Callable[[Connection], T]) -> T:
+    """What `verb` returns in a transaction of its own; a process that may still run an item is waited for. Raises MayStillRun."""
+    from ordering import db
+
+    deadline = time.monotonic() + LET_GO
+    while True:
+        try:
+            return db.transact(engine, verb)
+        except MayStillRun:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.5)
 
 
 def _settings(catalogue: Path | None) -> Settings:
@@ -127,7 +144,7 @@ def _each(given: Settings, names: Sequence[str], one: Callable[[Engine, str], Fo
         for name in names:
             try:
                 found = one(engine, name)
-            except PlanBlocked as error:
+            except (PlanBlocked, MayStillRun) as error:
                 failures.append(error)
             else:
                 following += [found] if found is not None else []

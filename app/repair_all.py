@@ -46,7 +46,8 @@ def repair_all(tx: Connection, name: str, plan: CataloguePlan | None, *, actor: 
     An entry's repair is added at the front and the failed item resolved with a note that names it; what has no repair is
     retried, at the front too. Then the plan is started. A plan that was never created is healthy if the catalogue has it.
 
-    Raises UnknownPlan; UnknownTask if nobody offers a repair's task. Nothing is changed then.
+    Raises UnknownPlan; UnknownTask if nobody offers a repair's task; MayStillRun while the process of an interrupted item may
+    live, since its repair would meet it. Nothing is changed then.
     """
     try:
         held = plans.lock_by_name(tx, name)
@@ -62,6 +63,7 @@ def repair_all(tx: Connection, name: str, plan: CataloguePlan | None, *, actor: 
     found = sorted(found, key=lambda row: places.get(row.place, len(places)))
     repairs = {row.id: entries[row.entry].repair if row.entry in entries else None for row in found}
     require(tx, (repair.task for repair in repairs.values() if repair is not None))
+    decision.refuse_if_it_may_run(tx, [row.id for row in found])
     # Each goes to the very front, so the one that is to run last is put there first.
     repaired = [Repaired(row.id, _repair(tx, held.name, row, repairs[row.id], actor=actor)) for row in reversed(found)]
     return AllRepaired(repaired[::-1], plans.start(tx, held.name, actor=actor))

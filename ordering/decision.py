@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, text
 
 from ordering import audit, items, plans
 from ordering.attempt import END_DISPATCH
-from ordering.errors import Invalid, NotAllowed
+from ordering.errors import Invalid, MayStillRun, NotAllowed
 from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, State
 
@@ -23,7 +25,8 @@ DECIDE = text("""
 def retry(tx: Connection, item_id: int, *, actor: str, note: str = "", change: Edit | None = None) -> Item:
     """Let the item run again at its place, with a fresh allowance of tries, edited by `change` first if that is given.
 
-    Raises UnknownItem; NotAllowed if it is not failed or interrupted (a second press finds it waiting).
+    Raises UnknownItem; NotAllowed if it is not failed or interrupted (a second press finds it waiting); MayStillRun while the
+    process of an interrupted item may live.
     """
     return _decide(tx, item_id, State.WAITING, "retry", actor=actor, note=note, change=change)
 
@@ -40,6 +43,22 @@ def resolve(tx: Connection, item_id: int, *, actor: str, note: str) -> Item:
     return _decide(tx, item_id, State.RESOLVED, "resolve", actor=actor, note=note)
 
 
+# A closed session was proved gone, or had its 5 s to come back; an ended dispatch is fenced off from both.
+MAY_RUN = text("""
+    select i.id, s.host, s.pid from relevo.item i
+    join relevo.dispatch d on d.id = i.dispatch_id and d.ended_at is null
+    join relevo.session s on s.id = d.session_id and s.closed_at is null
+    where i.id = any(:ids) and i.state = 'interrupted' order by i.id limit 1
+""")
+
+
+def refuse_if_it_may_run(tx: Connection, item_ids: Iterable[int]) -> None:
+    """Raise MayStillRun for an interrupted item, of a plan that is locked, whose body another try could meet."""
+    row = tx.execute(MAY_RUN, {"ids": list(item_ids)}).one_or_none()
+    if row is not None:
+        raise MayStillRun(row.id, row.host, row.pid)
+
+
 VERBS = {"retry": "retried", "skip": "skipped", "resolve": "resolved"}
 
 
@@ -49,6 +68,8 @@ def _decide(tx: Connection, item_id: int, state: State, verb: str, *, actor: str
     if old.state not in UNRESOLVED:
         hint = "it is queued already" if old.state in (State.WAITING, State.DISPATCHED) else "only failed and interrupted items are decided"
         raise NotAllowed(item_id, VERBS[verb], old.state, hint)
+    if state is State.WAITING:
+        refuse_if_it_may_run(tx, [item_id])
     if change is not None:
         items.apply(tx, old, change, actor=actor, states=list(UNRESOLVED))
     if held.dispatch_id is not None:

@@ -99,6 +99,16 @@ class NotAllowed(RelevoError):
         self.state = state
 
 
+class MayStillRun(RelevoError):
+    """An interrupted item's process is not proved gone, and the time that it has to come back is not over."""
+
+    def __init__(self, item_id: int, host: str, pid: int) -> None:
+        super().__init__(
+            f"Item {item_id} cannot run again yet: its process {pid} on {host} may still be running it; try again in some seconds."
+        )
+        self.item_id = item_id
+
+
 class KeyConflict(RelevoError):
     """The idempotency key was used for another body."""
 

@@ -46,7 +46,7 @@ class Feeder:
     def __init__(self, engine: Engine, publisher: Publisher) -> None:
         self._engine, self._publisher = engine, publisher
         self._stopping = False
-        self._broker_away = False
+        self._broker_away = self._postgres_away = False
 
     def stop(self, *_: object) -> None:
         """Let `run` return within a second."""
@@ -59,12 +59,17 @@ class Feeder:
         while not self._stopping:
             try:
                 with listening(self._engine, WAKE_CHANNEL) as listener:
+                    if self._postgres_away:
+                        logger.info("Postgres is back.")
+                    self._postgres_away = False
                     self._listen(listener)
             except (OperationalError, DBAPIError) as error:
                 if isinstance(error, DBAPIError) and not db.is_disconnect(error):
                     logger.exception("A round failed; the next one is in a second.")
-                else:
-                    logger.warning("Postgres is unreachable and is tried again: %s", str(error).strip().splitlines()[0])
+                elif not self._postgres_away:
+                    said = str(error).strip().splitlines()[0]
+                    logger.warning("Postgres is out of reach and is tried again every second: %s", said)
+                    self._postgres_away = True
                 time.sleep(TICK)
         logger.info("stopped")
 

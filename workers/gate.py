@@ -1,8 +1,13 @@
-"""A worker fetches a message only when a slot is free for it (RabbitMQ; on Redis Celery's own setting does it).
+"""A worker fetches a message only when a slot is free for it and Postgres, which says what to run, is within reach.
+
+Slots: here for RabbitMQ; on Redis Celery's own setting does it.
 
 Celery always fetches one message more than it can run: with a long body in every slot, that message waits behind them
 while another worker idles, and RabbitMQ closes the channel when it stays unacknowledged past `consumer_timeout`.
 So here the prefetch is pinned to one unacknowledged message, and while all slots are taken nothing is consumed.
+
+Without Postgres nothing can be claimed: what was fetched would be held in pool processes, out of the reach of a worker that has it.
+One message that was on its way when Postgres went away may still be taken.
 """
 
 from __future__ import annotations
@@ -11,6 +16,17 @@ from typing import Any
 
 from celery import bootsteps
 from celery.worker import state
+
+_database_away = False
+_hub: Any = None  # the event loop of this worker's parent
+
+
+def database_away(away: bool) -> None:
+    """Close the gate while Postgres is out of this worker's reach and open it again; from any thread."""
+    global _database_away
+    _database_away = away
+    if _hub is not None:
+        _hub.call_soon(lambda: None)  # a turn of the loop, in which it looks at the gate
 
 
 class TakenAtOnce(bootsteps.StartStopStep):
@@ -28,11 +44,17 @@ class TakenAtOnce(bootsteps.StartStopStep):
 
     def start(self, consumer: Any) -> None:
         """Called for each connection."""
+        global _hub
+        _hub = consumer.hub
         consumer.task_consumer.no_ack = True
+        qos = consumer.task_consumer.channel.qos
+        has_room = qos.can_consume
+        # Hook: kombu asks before each BRPOP; Celery's own `worker_disable_prefetch` hangs here too and stays below.
+        qos.can_consume = lambda: not _database_away and has_room()
 
 
 class SlotGate(bootsteps.StartStopStep):
-    """Consumer step that cancels the AMQP consumers when the last slot is taken and resumes them when one frees."""
+    """Consumer step that cancels the AMQP consumers when the last slot is taken or Postgres is away, and resumes them afterwards."""
 
     # Hook: started after Tasks has made `task_consumer` and `qos`, before the event loop calls `task_consumer.consume`.
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -46,6 +68,8 @@ class SlotGate(bootsteps.StartStopStep):
 
     def start(self, consumer: Any) -> None:
         """Called for each connection: pin the prefetch, and watch slots fill and free."""
+        global _hub
+        _hub = consumer.hub
         self._consumer, self._tasks = consumer, consumer.task_consumer
         self._pin_prefetch(consumer.qos)
         self._consume, self._tasks.consume = self._tasks.consume, self._first_consume
@@ -73,7 +97,7 @@ class SlotGate(bootsteps.StartStopStep):
         qos.set = noted
 
     def _free(self) -> bool:
-        return len(state.reserved_requests) < int(self._consumer.pool.num_processes)
+        return not _database_away and len(state.reserved_requests) < int(self._consumer.pool.num_processes)
 
     def _first_consume(self, no_ack: bool | None = None) -> None:
         # Hook: the event loop calls this once per connection. Reconnected while full: take the tags, consume nothing yet.

@@ -1,6 +1,7 @@
 """The warden: a thread of the worker's parent process that does what its children cannot do for themselves.
 
-It stops the bodies of cancelled items, reconciles when a child died, records refused messages, and bounds a graceful stop.
+It stops the bodies of cancelled items, reconciles when a child died, records refused messages, bounds a graceful stop, and closes
+the gate while Postgres is away.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ordering import attempt, audit, db, reconcile
 from ordering.decide import Failed
 from ordering.items import STOP_CHANNEL
 from ordering.session import Process, Session
-from workers import process
+from workers import gate, process
 from workers.listening import listening
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Warden(threading.Thread):
         self._hurry = False
         self._doomed: dict[tuple[int, int], float] = {}
         self._ended = False
+        self._lost_at: float | None = None  # since when Postgres has been away
 
     def child_died(self) -> None:
         """A pool process is gone: reconcile now and until its lock is free."""
@@ -94,11 +96,12 @@ class Warden(threading.Thread):
         while not self._ended:
             try:
                 with listening(self._engine, STOP_CHANNEL) as listener:
+                    self._found()
                     while not self._ended:
                         self._once(listener)
             except (OperationalError, SQLAlchemyError) as error:
                 if not (isinstance(error, DBAPIError) and db.is_locked(error)):
-                    logger.warning("The warden lost Postgres and tries again: %s", str(error).strip().splitlines()[0])
+                    self._lost(error)
                     self._stop_without_database()
                 time.sleep(TICK)
             except Exception:
@@ -107,6 +110,19 @@ class Warden(threading.Thread):
                 if self._jobs:
                     self._jobs.popleft()
                 time.sleep(TICK)
+
+    def _lost(self, error: Exception) -> None:
+        if self._lost_at is None:
+            self._lost_at = time.monotonic()
+            gate.database_away(True)
+            said = str(error).strip().splitlines()[0]
+            logger.warning("Postgres is out of reach and is tried again every second; nothing is fetched meanwhile: %s", said)
+
+    def _found(self) -> None:
+        if self._lost_at is not None:
+            logger.info("Postgres is back after %.1f s; messages are fetched again.", time.monotonic() - self._lost_at)
+            self._lost_at = None
+            gate.database_away(False)
 
     def _once(self, listener: Listener[Any]) -> None:
         due = min([TICK, *(max(0.0, look - time.monotonic()) for look in self._looks)])

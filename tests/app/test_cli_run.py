@@ -1,5 +1,6 @@
 """Run-all and repair-all as commands: what they print, how they wait, and the exit code when something failed."""
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from app import follow
+from app import cli_run, follow
 from app.cli_errors import Gone
 from ordering import add, attempt, clock, db, items, plans, session
 from ordering.model import NewItem, State
@@ -125,6 +126,27 @@ def test_a_plan_that_is_not_in_the_catalogue_can_be_repaired(both: Relevo, engin
         plans.start(tx, "own", actor=ACTOR)
         end(tx, BROKEN, "own")
     assert ok(both("repair-all", "own")) == "own: item 1 runs again.\n"
+
+
+def test_a_process_that_may_still_run_an_item_is_waited_for(both: Relevo, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    ok(both("run-all", "second"))
+    with engine.begin() as tx:
+        lose(tx, run(tx, "second"), closed=False)
+    monkeypatch.setattr(cli_run, "LET_GO", 0.0)
+    refused = both("repair-all", "second")
+    assert refused.refusal() == "Item 1 cannot run again yet: its process 4242 on host may still be running it; try again in some seconds."
+    assert refused.code == 1
+    assert both("retry", 1).refusal() == refused.refusal()
+    monkeypatch.setattr(cli_run, "LET_GO", 30.0)
+
+    def let_go() -> None:
+        with engine.begin() as tx:
+            tx.execute(text("update relevo.session set closed_at = now(), lost_at = now()"))
+
+    later = threading.Timer(1, let_go)
+    later.start()
+    assert ok(both("repair-all", "second")) == "second: item 1 runs again.\n"
+    later.join()
 
 
 def test_a_plan_that_nobody_knows_is_refused(both: Relevo) -> None:

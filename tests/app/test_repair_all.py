@@ -10,7 +10,7 @@ from app.catalogue import CataloguePlan
 from app.repair_all import AllRepaired, Repaired, repair_all
 from app.run_all import run_all
 from ordering import db, items, plans
-from ordering.errors import UnknownPlan, UnknownTask
+from ordering.errors import MayStillRun, UnknownPlan, UnknownTask
 from ordering.history import history
 from ordering.model import OnFailure, State
 from tests.app.catalogues import THREE, line
@@ -62,6 +62,17 @@ def test_an_interrupted_item_is_repaired_too(tx: Connection, three: CataloguePla
     lose(tx, claimed)
     assert list(repair(tx, three).repaired) == [Repaired(claimed.item_id, claimed.item_id)]
     assert end(tx) == claimed.item_id
+
+
+@pytest.mark.parametrize("key", ["a", "b"], ids=["runs again", "has a repair"])
+def test_nothing_is_repaired_while_a_process_may_still_run_it(tx: Connection, three: CataloguePlan, key: str) -> None:
+    run_all(tx, three, [key, "c"], actor=ACTOR)
+    claimed = run(tx)
+    lose(tx, claimed, closed=False)
+    before = (order(tx), events(tx))
+    with pytest.raises(MayStillRun, match=f"Item {claimed.item_id} cannot run again yet"):
+        repair(tx, three)
+    assert (order(tx), events(tx)) == before
 
 
 def test_many_are_repaired_in_the_preset_order_in_front_of_what_waits(tx: Connection, tmp_path: Path) -> None:

@@ -76,11 +76,13 @@ def end(tx: Connection, ended: Ended = DONE, plan: str = "line") -> int:
     return claimed.item_id
 
 
-def lose(tx: Connection, claimed: Claimed, *, counts: bool = True) -> None:
-    """Mark the claimed item as interrupted."""
+def lose(tx: Connection, claimed: Claimed, *, counts: bool = True, closed: bool = True) -> None:
+    """Mark the claimed item as interrupted; `closed`: the time that its process had to come back is over."""
     session_id = tx.execute(text("select session_id from relevo.dispatch where id = :id"), {"id": claimed.dispatch_id}).scalar_one()
-    (known,) = [each for each in session.open_sessions(tx) if each.id == session_id]
+    (known,) = [each for each in session.unlocked(tx) if each.id == session_id]
     reconcile.interrupt(tx, known, reason="process lost", counts=counts)
+    if closed:
+        tx.execute(reconcile.CLOSE, {"id": session_id})
 
 
 def bring(tx: Connection, state: State, plan: str = "line", **fields: Any) -> int:

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 
-from ordering import attempt, decision, head, items, plans
-from ordering.errors import Invalid, NotAllowed
+from ordering import attempt, decision, head, items, plans, reconcile
+from ordering.errors import Invalid, MayStillRun, NotAllowed
 from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, OnFailure, Outcome, State
 from tests.ordering.acts import (
@@ -123,6 +123,27 @@ def test_deciding_an_interruption_whose_process_lives_fences_it(started: Connect
     assert outcomes(started, claimed.item_id) == [Outcome.INTERRUPTED, Outcome.SUCCEEDED]
     assert "late result" in events(started, claimed.item_id)
     assert_sound(started)
+
+
+def test_a_retry_waits_until_the_process_is_gone_or_had_its_time(started: Connection) -> None:
+    put(started, 2)
+    claimed = run(started)
+    lose(started, claimed, closed=False)
+    with pytest.raises(MayStillRun, match="process 4242 on host may still be running it; try again in some seconds"):
+        retry(started, claimed.item_id)
+    assert (state(started, claimed.item_id), events(started).count("retry")) == (State.INTERRUPTED, 0)
+    session_id = started.execute(text("select session_id from relevo.dispatch where id = :id"), {"id": claimed.dispatch_id}).scalar_one()
+    reconcile.close(started, session_id, proved=False)
+    assert retry(started, claimed.item_id).state is State.WAITING
+
+
+@pytest.mark.parametrize("verb", [skip, resolve])
+def test_a_settled_interruption_need_not_wait_for_its_process(started: Connection, verb: Verb) -> None:
+    put(started, 2)
+    claimed = run(started)
+    lose(started, claimed, closed=False)
+    assert verb(started, claimed.item_id).settled_at is not None
+    assert attempt.finish(started, claimed, DONE) is None
 
 
 def test_what_continue_left_behind_is_decided_while_another_runs(tx: Connection) -> None:
