@@ -13,8 +13,9 @@ from app import fields
 from app.fields import BadInput, Fields
 from ordering import plans
 from ordering.items import KIND_LIMIT, TASK_LIMIT, TITLE_LIMIT
-from ordering.model import Json, NewItem, OnFailure, OnInterrupt
+from ordering.model import Json, Missed, NewItem, OnFailure, OnInterrupt
 from ordering.row import KEY_LIMIT
+from ordering.schedule import NewSchedule
 
 SIZE_LIMIT = 10_000_000  # bytes of a catalogue file: beyond that it is another file
 
@@ -63,6 +64,7 @@ class CataloguePlan:
     name: str
     settings: Mapping[str, Any]
     entries: Sequence[Entry]  # in the preset order
+    schedules: Sequence[NewSchedule] = ()
 
     def entry(self, key: str) -> Entry | None:
         """The entry with this key, if there is one."""
@@ -95,6 +97,13 @@ def load(path: Path) -> Catalogue:
     top.end("imports, plans")
     folder = str(path.absolute().parent)
     plans_of = {name: _plan(f"{named_path}: plans.{name[:80]}", folder, name, value) for name, value in named.items()}
+    seen: dict[str, str] = {}
+    for plan in plans_of.values():
+        for number, each in enumerate(plan.schedules, 1):
+            if each.name in seen:
+                where = f"{named_path}: plans.{plan.name}.schedules {number} ({each.name})"
+                raise BadInput(f"{where}: name: stands twice, first in plans.{seen[each.name]}; a schedule's name is its own in all plans.")
+            seen[each.name] = plan.name
     return Catalogue(named_path, imports, plans_of)
 
 
@@ -132,7 +141,8 @@ def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
     }
     settings = {name: table.take(name, check, None) for name, check in checks.items() if name in table.fields}
     listed: list[Any] = table.take("items", fields.listed, [])
-    table.end(f"{', '.join(checks)}, items")
+    scheduled: list[Any] = table.take("schedules", fields.listed, [])
+    table.end(f"{', '.join(checks)}, items, schedules")
     entries: dict[str, Entry] = {}
     for number, each in enumerate(listed, 1):
         entry = _entry(f"{where}.items", folder, number, each)
@@ -140,7 +150,8 @@ def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
             raise BadInput(f"{where}.items {number} ({entry.key[:80]}): key: stands twice in this plan; give each entry a key of its own.")
         entries[entry.key] = entry
     # A stable sort: entries of the same order stay as the file has them.
-    return CataloguePlan(name, settings, sorted(entries.values(), key=lambda entry: entry.order))
+    schedules = [_schedule(f"{where}.schedules", folder, name, number, each) for number, each in enumerate(scheduled, 1)]
+    return CataloguePlan(name, settings, sorted(entries.values(), key=lambda entry: entry.order), schedules)
 
 
 def _entry(where: str, folder: str, number: int, value: Any) -> Entry:
@@ -160,6 +171,29 @@ def _entry(where: str, folder: str, number: int, value: Any) -> Entry:
     )
     table.end("key, kind, title, task, args, order, once, repair, max_attempts, on_interrupt")
     return entry
+
+
+def _schedule(where: str, folder: str, plan: str, number: int, value: Any) -> NewSchedule:
+    name = value.get("name") if isinstance(value, dict) else None
+    where = f"{where} {number} ({name[:80]})" if isinstance(name, str) and name else f"{where} {number}"
+    table = Fields(where, fields.whole(where, value))
+    named = table.need("name", fields.name, 'name = "backup"')
+    work = _work(table, folder)
+    schedule = NewSchedule(
+        name=named,
+        plan=plan,
+        cron=table.need("cron", fields.cron_line, 'cron = "30 2 * * *"'),
+        timezone=table.take("timezone", fields.timezone, "UTC"),
+        missed=table.take("missed", fields.one_of(Missed), Missed.ONE),
+        task=work.task,
+        args=work.args,
+        kwargs=work.kwargs,
+        title=table.take("title", fields.text_of(TITLE_LIMIT), ""),
+        kind=table.take("kind", fields.text_of(KIND_LIMIT), ""),
+        declared=True,
+    )
+    table.end("name, cron, timezone, missed, task, args, title, kind")
+    return schedule
 
 
 def _work(table: Fields, folder: str) -> Work:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_show, out
+from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
 from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
@@ -45,6 +45,15 @@ PANELS: dict[str, dict[str, Any]] = {
     },
 }
 
+SCHEDULE: dict[str, Any] = {
+    "create": cli_schedule.create,
+    "list": cli_schedule.list_,
+    "show": cli_schedule.show_,
+    "pause": cli_schedule.pause,
+    "resume": cli_schedule.resume,
+    "remove": cli_schedule.remove,
+}
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -68,6 +77,10 @@ def _app() -> typer.Typer:
     for name, function in of_plan.items():
         plan.command(name)(function)
     app.add_typer(plan, name="plan", rich_help_panel="Plans")
+    schedule = typer.Typer(help="Add items by the clock: cron expressions with time zones.", no_args_is_help=True)
+    for name, function in SCHEDULE.items():
+        schedule.command(name)(function)
+    app.add_typer(schedule, name="schedule", rich_help_panel="Plans")
     for panel, commands in PANELS.items():
         for name, function in commands.items():
             passes_on = name in ("worker", "feeder")

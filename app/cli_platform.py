@@ -113,11 +113,17 @@ def reconcile() -> None:
 def worker(context: typer.Context) -> None:
     """Run a worker in the foreground.
 
-    It runs what the feeders hand out. `relevo worker --help` lists its options.
+    It runs what the feeders hand out, and brings the catalogue's schedules into the database. `relevo worker --help` lists its options.
 
     \b
     Example: relevo worker --slots 8
     """
+    if "--help" not in context.args:
+        from app.declare import declare_all
+
+        given = settings()
+        with database(given) as engine:
+            declare_all(engine, given.catalogue)
     _become("workers.worker", context.args)
 
 

@@ -7,8 +7,10 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
+from ordering import cron
 from ordering.errors import Invalid, RelevoError
 from ordering.model import Json
+from ordering.plans import NAME
 from ordering.text import ARGS_LIMIT, checked_json, visible
 
 T = TypeVar("T")
@@ -112,6 +114,13 @@ def word_of(limit: int) -> Callable[[Any], str]:
     return check
 
 
+def name(value: Any) -> str:
+    """A name as plans and schedules have them."""
+    if not NAME.fullmatch(text_of(200)(value)):
+        raise Invalid("", f"{value[:80]!r} is not a name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+    return str(value)
+
+
 def flag(value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -163,3 +172,15 @@ def arguments(value: Any) -> list[Json] | dict[str, Json]:
         raise _wrong("a table of named arguments or a list", value)
     checked_json("", value, ARGS_LIMIT)
     return value
+
+
+def cron_line(value: Any) -> str:
+    """A cron expression."""
+    return cron.checked_cron(text_of(cron.CRON_LIMIT)(value))
+
+
+def timezone(value: Any) -> str:
+    """The name of a time zone."""
+    name = text_of(cron.ZONE_LIMIT)(value)
+    cron.zone(name)
+    return name

@@ -14,12 +14,13 @@ from sqlalchemy.exc import DBAPIError
 
 from app import environment
 from app.child import Service, end_leftovers
+from app.declare import declare_all
 from app.embedded import EmbeddedError, Postgres, Server, Valkey
 from app.home import Home, PlatformError, made_record
 from app.servicelog import ServiceLog
 from app.supervise import UNKILLABLE, ServiceFailed, StopAsked, Supervisor
 from ordering import db
-from ordering.errors import DatabaseUnreachable
+from ordering.errors import DatabaseUnreachable, RelevoError
 from workers import process
 from workers.settings import Settings
 
@@ -100,6 +101,7 @@ class Platform:
         if self._postgres is not None:
             with self._supervisor.interruptible():
                 self._migrate()
+        self._declare()
         self._supervisor.start([self._service(FEEDER), self._service(WORKER)], READY_WITHIN)
 
     def _migrate(self) -> None:
@@ -111,6 +113,18 @@ class Platform:
             raise StartFailed(f"The database has a schema that is unknown here ({error}): install a newer Relevo.", 2) from error
         except DBAPIError as error:
             raise StartFailed(f"The database refuses Relevo's schema: {str(error.orig).strip().splitlines()[0]}.") from error
+
+    def _declare(self) -> None:
+        with self._supervisor.interruptible():
+            engine = db.engine(self._database_url(), name="relevo up", pooled=False)
+            try:
+                declare_all(engine, self._settings.catalogue)
+            except RelevoError as error:
+                raise StartFailed(str(error), 2) from error
+            except DBAPIError as error:
+                raise StartFailed(f"The schedules of the catalogue were not taken: {str(error.orig).strip().splitlines()[0]}.") from error
+            finally:
+                engine.dispose()
 
     def _check_broker(self) -> None:
         # Here, because it loads Celery.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
 from app.catalogue import CataloguePlan, Entry
+from app.declare import declare, plan_of
 from app.known_tasks import require
 from ordering import add, items, plan_edit, plans
-from ordering.errors import Invalid, PlanExists, UnknownPlan
+from ordering.errors import Invalid
 from ordering.model import Plan
 
 ONCE = "succeeded, and runs once"
@@ -38,17 +38,18 @@ class AllAdded:
 def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, actor: str) -> AllAdded:
     """Add the entries of `plan` (or those of `keys`, in that order) that are not in the line or undecided, and start it.
 
-    The plan is created if it is missing and takes the settings that the catalogue states. While a run is open, what it has done
-    already is left out, so that a second call adds nothing twice, however far the first one's items have come by then. Entries
-    with `once` that have succeeded are always left out. The plan's row lock lets one call in after the other.
+    The plan is created if it is missing and takes the settings and schedules that the catalogue states. While a run is open, what
+    it has done already is left out, so that a second call adds nothing twice, however far the first one's items have come by then.
+    Entries with `once` that have succeeded are always left out. The plan's row lock lets one call in after the other.
 
     Raises Invalid for an unknown key, UnknownTask, PlanBlocked while a serial plan has undecided items; nothing is added then.
     """
     entries = [_entry(plan, key) for key in dict.fromkeys(keys)] if keys else list(plan.entries)
     require(tx, (work.task for entry in entries for work in (entry.work, entry.repair) if work is not None))
-    held = _lock(tx, plan, actor=actor)
+    held = plan_of(tx, plan, actor=actor)
     plans.refuse_if_blocked(tx, held)
     held = plan_edit.edit(tx, held, dict(plan.settings), actor=actor)
+    declare(tx, plan, actor=actor)
     left_out = dict.fromkeys(_succeeded(tx, held, [entry for entry in entries if entry.once]), ONCE)
     if held.serial:  # a stream's run never ends
         left_out |= _done(tx, held, entries)
@@ -66,16 +67,6 @@ def _entry(plan: CataloguePlan, key: str) -> Entry:
         known = ", ".join(entry.key for entry in plan.entries) or "none"
         raise Invalid("key", f"plan {plan.name!r} has no entry {key[:80]!r} (it has: {known}).")
     return entry
-
-
-def _lock(tx: Connection, plan: CataloguePlan, *, actor: str) -> Plan:
-    try:
-        return plans.lock_by_name(tx, plan.name)
-    except UnknownPlan:
-        # Another call may create it at the same time: its commit is waited for, and then the plan is there.
-        with suppress(PlanExists):
-            plans.create(tx, plan.name, actor=actor, **plan.settings)
-        return plans.lock_by_name(tx, plan.name)
 
 
 UNSETTLED = text(f"""

@@ -124,6 +124,20 @@ class EntryOut(RelevoError):
         super().__init__(f"entry: {entry!r} has an item that is not settled yet; decide or cancel it first.")
 
 
+class UnknownSchedule(RelevoError):
+    """No schedule has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no schedule {name[:80]!r}; `relevo schedule list` shows the schedules.")
+
+
+class ScheduleExists(RelevoError):
+    """The name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is a schedule {name!r} already; choose another name or `relevo schedule remove {name}` first.")
+
+
 class DatabaseUnreachable(RelevoError):
     """Postgres does not answer, or refuses us."""
 

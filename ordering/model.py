@@ -45,6 +45,14 @@ class OnInterrupt(StrEnum):
     REQUEUE = "requeue"
 
 
+class Missed(StrEnum):
+    """What a schedule does about ticks that nobody was there to make: one item for all of them, none, or each (the latest 100)."""
+
+    ONE = "one"
+    SKIP = "skip"
+    ALL = "all"
+
+
 class Outcome(StrEnum):
     """How an attempt ended. Interrupted is not failed: nobody knows how far it got."""
 

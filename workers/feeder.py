@@ -23,6 +23,7 @@ from workers.celeryapp import celery
 from workers.listening import listening
 from workers.publish import DEFAULT_QUEUE, BrokerUnavailable, Publisher
 from workers.settings import Settings
+from workers.ticking import Ticker
 
 logger = logging.getLogger(__name__)
 TICK = 1.0  # seconds between rounds when nothing is heard
@@ -47,6 +48,7 @@ class Feeder:
         self._engine, self._publisher = engine, publisher
         self._stopping = False
         self._broker_away = self._postgres_away = False
+        self._ticker = Ticker()
 
     def stop(self, *_: object) -> None:
         """Let `run` return within a second."""
@@ -94,9 +96,10 @@ class Feeder:
                 self._feed_named(heard)
 
     def round(self) -> None:
-        """What happens every second: reconcile, wake the postponed, feed what is ready, send again what was lost."""
+        """What happens every second: reconcile, wake the postponed, tick the schedules, feed what is ready, send again what was lost."""
         reconcile.reconcile(self._engine, process.alive)
         self._transact(head.wake_postponed)
+        self._ticker.tick(self._transact)
         for plan_id, serial in self._transact(head.ready):
             self._feed(plan_id, serial)
         self._send_again()

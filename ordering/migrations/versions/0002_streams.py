@@ -177,6 +177,7 @@ STATEMENTS = (
         title text not null default '',
         kind text not null default '',
         paused boolean not null default false,
+        declared boolean not null default false,
         next_at timestamptz not null,
         last_at timestamptz,
         created_at timestamptz not null default now()

@@ -1,0 +1,202 @@
+"""Schedules as people handle them: create, put, pause, resume, remove, show. `tick` adds their items.
+
+These verbs change no line, so they lock the schedule's row only and no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, text
+from sqlalchemy.exc import IntegrityError
+
+from ordering import audit, clock, cron, plans
+from ordering.errors import Invalid, ScheduleExists, UnknownSchedule
+from ordering.model import Json, Missed, NewItem
+from ordering.row import row_of
+
+SHOWN = 5  # coming ticks that are shown
+
+
+@dataclass(frozen=True)
+class NewSchedule:
+    """What to add to which plan and when; `declared`: a catalogue says so."""
+
+    name: str
+    plan: str
+    cron: str
+    task: str
+    args: list[Json] = field(default_factory=list)
+    kwargs: dict[str, Json] = field(default_factory=dict)
+    title: str = ""
+    kind: str = ""
+    timezone: str = "UTC"
+    missed: Missed = Missed.ONE
+    declared: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule as it stands. `ticks` are the coming ones; `problem` says why it cannot tick, if it cannot."""
+
+    name: str
+    plan: str
+    cron: str
+    timezone: str
+    missed: Missed
+    task: str
+    args: list[Json]
+    kwargs: dict[str, Json]
+    title: str
+    kind: str
+    paused: bool
+    declared: bool
+    next_at: datetime
+    last_at: datetime | None
+    created_at: datetime
+    ticks: Sequence[datetime] = ()
+    problem: str | None = None
+
+
+COLUMNS = """
+    s.name, p.name as plan, s.cron, s.timezone, s.missed, s.task, s.args, s.kwargs, s.title, s.kind, s.paused, s.declared,
+    s.next_at, s.last_at, s.created_at
+"""
+FROM = "relevo.schedule s join relevo.plan p on p.id = s.plan_id"
+LIST = text(f"select {COLUMNS} from {FROM} order by s.name")
+GET = text(f"select {COLUMNS} from {FROM} where s.name = :name")
+
+
+def list_(tx: Connection) -> list[Schedule]:
+    """Every schedule, by name."""
+    now = clock.now(tx)
+    return [_schedule(row, now) for row in tx.execute(LIST)]
+
+
+def get(tx: Connection, name: str) -> Schedule:
+    """The schedule of this name. Raises UnknownSchedule."""
+    row = tx.execute(GET, {"name": name}).one_or_none()
+    if row is None:
+        raise UnknownSchedule(name)
+    return _schedule(row, clock.now(tx))
+
+
+def _schedule(row: Row[Any], now: datetime) -> Schedule:
+    values = {**row._mapping, "missed": Missed(row.missed)}
+    try:
+        return Schedule(**values, ticks=cron.coming(row.cron, row.timezone, now, SHOWN))
+    except Invalid as error:  # the zone is known no more: another machine, other time zone data
+        return Schedule(**values, problem=str(error))
+
+
+INSERT = text("""
+    insert into relevo.schedule (name, plan_id, cron, timezone, missed, task, args, kwargs, title, kind, declared, next_at)
+    values (:name, :plan_id, :cron, :timezone, :missed, :task, cast(:args as jsonb), cast(:kwargs as jsonb), :title, :kind,
+        :declared, :next_at)
+""")
+
+
+def create(tx: Connection, new: NewSchedule, *, actor: str) -> Schedule:
+    """Create a schedule, whose first tick is the first one after now.
+
+    Raises Invalid naming the field (a `cron` that never comes among them), UnknownPlan, ScheduleExists.
+    """
+    values = _values(tx, new)
+    try:
+        with tx.begin_nested():
+            tx.execute(INSERT, {**values, "next_at": cron.first(new.cron, new.timezone, clock.now(tx))})
+    except IntegrityError:
+        raise ScheduleExists(new.name) from None
+    audit.record(tx, actor=actor, action="create", plan_id=values["plan_id"], after=_told(new))
+    return get(tx, new.name)
+
+
+def _values(tx: Connection, new: NewSchedule) -> dict[str, Any]:
+    """The columns, each checked. Raises Invalid, UnknownPlan."""
+    if not plans.NAME.fullmatch(new.name):
+        raise Invalid("schedule", f"{new.name[:80]!r} is not the name of one; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+    row = row_of(NewItem(new.task, new.args, new.kwargs, title=new.title, kind=new.kind), lambda: clock.now(tx))
+    content = {"task": row.task, "args": row.args, "kwargs": row.kwargs, "title": row.title, "kind": row.kind}
+    return {**vars(new), **content, "plan_id": plans.get(tx, new.plan).id}
+
+
+def _told(new: NewSchedule | Schedule) -> dict[str, Any]:
+    told = ("plan", "cron", "timezone", "missed", "task", "args", "kwargs", "title", "kind")
+    return {"schedule": new.name, **{name: getattr(new, name) for name in told}}
+
+
+HOLD = text(f"select {COLUMNS} from {FROM} where s.name = :name for no key update of s")
+UPDATE = text("""
+    update relevo.schedule set plan_id = :plan_id, cron = :cron, timezone = :timezone, missed = :missed, task = :task,
+        args = cast(:args as jsonb), kwargs = cast(:kwargs as jsonb), title = :title, kind = :kind, declared = :declared,
+        next_at = coalesce(:next_at, next_at)
+    where name = :name
+""")
+
+
+def put(tx: Connection, new: NewSchedule, *, actor: str) -> Schedule:
+    """Create the schedule, or give the one of this name what `new` says. It stays paused if it was.
+
+    Another `cron` or `timezone` counts from now; what ticks on the same counts on. An update that changes nothing records
+    nothing. Raises as `create`, except that it exists.
+    """
+    with suppress(ScheduleExists):
+        if tx.execute(HOLD, {"name": new.name}).one_or_none() is None:
+            return create(tx, new, actor=actor)
+    values = _values(tx, new)
+    old = _held(tx, new.name)
+    now = clock.now(tx)
+    next_at = cron.first(new.cron, new.timezone, now)
+    same = (old.cron, old.timezone) == (new.cron, new.timezone)
+    before, after = _told(old), _told(new)
+    if before == after and old.declared == new.declared:
+        return old
+    tx.execute(UPDATE, {**values, "next_at": None if same else next_at})
+    if before != after:
+        changed = {name for name in after if before[name] != after[name]} | {"schedule"}
+        plan_id = values["plan_id"]
+        kept = [{name: told[name] for name in told if name in changed} for told in (before, after)]
+        audit.record(tx, actor=actor, action="edit", plan_id=plan_id, before=kept[0], after=kept[1])
+    return get(tx, new.name)
+
+
+def _held(tx: Connection, name: str) -> Schedule:
+    row = tx.execute(HOLD, {"name": name}).one_or_none()
+    if row is None:
+        raise UnknownSchedule(name)
+    return _schedule(row, clock.now(tx))
+
+
+PAUSE = text("update relevo.schedule set paused = true where name = :name and not paused returning plan_id")
+RESUME = text("update relevo.schedule set paused = false, next_at = :next_at where name = :name and paused returning plan_id")
+REMOVE = text("delete from relevo.schedule where name = :name returning plan_id")
+
+
+def pause(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedule:
+    """Let it tick no more until it is resumed; once more changes nothing. Raises UnknownSchedule."""
+    plan_id = tx.execute(PAUSE, {"name": name}).scalar_one_or_none()
+    if plan_id is not None:
+        audit.record(tx, actor=actor, action="pause", plan_id=plan_id, after={"schedule": name}, reason=reason)
+    return get(tx, name)
+
+
+def resume(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedule:
+    """Let it tick again, from now on: ticks of the pause were not missed. Raises UnknownSchedule, Invalid if it cannot tick."""
+    held = _held(tx, name)
+    next_at = cron.first(held.cron, held.timezone, clock.now(tx))
+    plan_id = tx.execute(RESUME, {"name": name, "next_at": next_at}).scalar_one_or_none()
+    if plan_id is not None:
+        audit.record(tx, actor=actor, action="resume", plan_id=plan_id, after={"schedule": name}, reason=reason)
+    return get(tx, name)
+
+
+def remove(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedule:
+    """Remove it; the items it added stay. What it was. Raises UnknownSchedule."""
+    held = _held(tx, name)
+    plan_id = tx.execute(REMOVE, {"name": name}).scalar_one()
+    audit.record(tx, actor=actor, action="remove", plan_id=plan_id, before=_told(held), reason=reason)
+    return replace(held, ticks=())
