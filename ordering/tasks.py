@@ -11,9 +11,12 @@ from ordering.errors import UnknownTask
 from ordering.model import OnInterrupt
 
 
+NO_LIMIT = 2**31 - 1  # tries of a task that is tried again for ever
+
+
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task as its worker declares it; None leaves the choice to the item's plan."""
+    """A task as its worker declares it; None leaves the choice to the item's plan. `max_attempts` counts tries, up to NO_LIMIT."""
 
     name: str
     queue: str

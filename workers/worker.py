@@ -14,7 +14,7 @@ from celery.exceptions import SecurityWarning
 
 from ordering import db, session, tasks
 from ordering.errors import Pooled, RelevoError
-from ordering.tasks import TaskInfo
+from ordering.tasks import NO_LIMIT, TaskInfo
 from workers import consumer, imports, log, pool, process, request, service
 from workers.celeryapp import celery
 from workers.publish import DEFAULT_QUEUE
@@ -93,16 +93,22 @@ def offered() -> list[TaskInfo]:
             queue=task.queue or DEFAULT_QUEUE,
             plan=task.plan,
             on_interrupt=task.interruption,
-            # Celery counts retries, the platform tries; None is Celery's word for no limit.
-            max_attempts=min(1000, 1000 if task.max_retries is None else task.max_retries + 1) if _says_retries(task) else None,
+            max_attempts=tries(task),
         )
         for name, task in celery.tasks.items()
         if isinstance(task, PlanTask) and not name.startswith("celery.")  # Celery's own are made with our base class too
     ]
 
 
-def _says_retries(task: PlanTask) -> bool:
-    return bool(task.max_retries != PlanTask.max_retries)
+def tries(task: PlanTask) -> int | None:
+    """How many tries the task asks for by `max_retries`, its own or a base class's of its project; None if neither says anything."""
+    kind = type(task)
+    said = kind.__mro__[: kind.__mro__.index(PlanTask)]
+    # Looked for where it is written: said aloud, Celery's default is a wish like any other.
+    if "max_retries" not in vars(task) and not any("max_retries" in vars(each) for each in said):
+        return None
+    # Celery counts retries, the platform tries; None is Celery's word for no limit.
+    return NO_LIMIT if task.max_retries is None else min(NO_LIMIT, max(1, task.max_retries + 1))
 
 
 def _connect(warden: Warden, settings: Settings) -> None:

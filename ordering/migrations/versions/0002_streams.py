@@ -89,6 +89,9 @@ STATEMENTS = (
     "create table relevo.pace (plan_id bigint primary key references relevo.plan, free_at timestamptz not null default now())",
     "alter table relevo.task add column batch boolean not null default false",
     "alter table relevo.task add column batch_size integer check (batch_size between 1 and 10000)",
+    # A task may be tried again for ever, as Celery's `max_retries=None` says.
+    "alter table relevo.task drop constraint task_max_attempts_check",
+    "alter table relevo.task add constraint task_max_attempts_check check (max_attempts >= 1)",
     # How many items the dispatch carried when it was fed.
     "alter table relevo.dispatch add column size integer not null default 1 check (size >= 1)",
     # How long the last ones took, which decides how many items the next ones carry.
