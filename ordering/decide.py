@@ -51,7 +51,14 @@ class NotYet:
     reason: str
 
 
-Ended = Succeeded | Failed | AlreadyDone | NotYet
+@dataclass(frozen=True)
+class PutBack:
+    """Nothing is known of the item: its batch raised, or did not come to it. It goes out again, in batches of at most `limit`."""
+
+    limit: int | None = None
+
+
+Ended = Succeeded | Failed | AlreadyDone | NotYet | PutBack
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,8 @@ def after(ended: Ended, *, serial: bool, tries: int, max_attempts: int, jitter: 
             return Next(State.SKIPPED, None)
         case NotYet():
             return Next(State.POSTPONED, None)
+        case PutBack():
+            return Next(State.WAITING, None)
         case Failed(retry_in=retry_in, final=final, allowed=allowed):
             left = tries + 1 < (allowed or max_attempts)
             if retry_in is not None and left:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, text
 
 from ordering import audit, items, plans
-from ordering.attempt import END_DISPATCH
+from ordering.attempt import END_IF_EMPTY
 from ordering.errors import Invalid, MayStillRun, NotAllowed
 from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, State
@@ -72,9 +72,9 @@ def _decide(tx: Connection, item_id: int, state: State, verb: str, *, actor: str
         refuse_if_it_may_run(tx, [item_id])
     if change is not None:
         items.apply(tx, old, change, actor=actor, states=list(UNRESOLVED))
-    if held.dispatch_id is not None:
-        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(DECIDE, {"id": item_id, "state": state})
+    if held.dispatch_id is not None:
+        tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
     audit.record(
         tx,
         actor=actor,

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
-from ordering import plans
-from ordering.model import Dispatch
+from ordering import plans, stream
+from ordering.model import DEFAULT_QUEUE, Dispatch
 from ordering.roundtrip import together
 
-DEFAULT_QUEUE = "relevo"
 OUT = "d.id, d.plan_id, d.queue, d.task, left(item.args::text, 500) as argsrepr, left(item.kwargs::text, 500) as kwargsrepr"
 
 # Rule 2: the first waiting item of the line, never a later one; if it is not due yet, the line waits for it.
@@ -34,24 +33,6 @@ FEED_SERIAL = text(f"""
     from due, d where item.id = due.id and item.state = 'waiting'
     returning {OUT}
 """)
-# Streams take no plan lock: whoever locks a row first feeds it (skip locked is right only here).
-FEED_STREAM = text(f"""
-    with due as materialized (
-        select id, task, gen_random_uuid() as dispatch_id from relevo.item
-        where plan_id = :plan_id and state = 'waiting' and (not_before is null or not_before <= now())
-          and exists (select from relevo.run where plan_id = :plan_id and ended_at is null)
-        order by position, id limit :room for no key update skip locked
-    ), d as (
-        insert into relevo.dispatch (id, plan_id, queue, task, sends, sent_at)
-        select due.dispatch_id, :plan_id, coalesce(t.queue, '{DEFAULT_QUEUE}'), due.task, 1, now()
-        from due left join relevo.task t on t.name = due.task
-        returning id, plan_id, queue, task
-    )
-    update relevo.item set state = 'dispatched', dispatch_id = d.id, not_before = null
-    from due join d on d.id = due.dispatch_id where item.id = due.id and item.state = 'waiting'
-    returning {OUT}
-""")
-WINDOW = 2  # a stream keeps its concurrency x this many dispatches out, so that no worker waits for the feeder
 
 
 def _dispatch(row: Row[tuple[object, ...]]) -> Dispatch:
@@ -64,26 +45,11 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
     A serial plan gives at most one. Any number of callers at once is safe.
     """
     if not serial:
-        return _feed_stream(tx, plan_id)
+        return stream.feed(tx, plan_id)
     _, fed = together(tx, (plans.LOCK, {"id": plan_id}), (FEED_SERIAL, {"plan_id": plan_id}))
     if not fed:
         plans.close_if_drained(tx, plan_id)
     return [Dispatch(**row._asdict()) for row in fed]
-
-
-OUT_COUNT = text("""
-    select p.concurrency * :window - (
-        select count(*) from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
-        where d.plan_id = p.id and d.ended_at is null and i.state <> 'interrupted') as room
-    from relevo.plan p where p.id = :plan_id
-""")
-
-
-def _feed_stream(tx: Connection, plan_id: int) -> list[Dispatch]:
-    room = tx.execute(OUT_COUNT, {"plan_id": plan_id, "window": WINDOW}).one().room
-    if room <= 0:
-        return []
-    return [_dispatch(row) for row in tx.execute(FEED_STREAM, {"plan_id": plan_id, "room": room})]
 
 
 # One head is chosen per plan before any limit, so that a blocked plan starves nobody. A plan appears only if feeding it
@@ -95,7 +61,9 @@ READY = text("""
         select true as found, i.not_before from relevo.item i
         where i.plan_id = p.id and i.state = 'waiting' order by i.position, i.id limit 1
     ) first on true
-    where r.ended_at is null and case when p.concurrency > 1 then first.found
+    where r.ended_at is null and case when p.concurrency > 1 then (
+            select true from relevo.item i
+            where i.plan_id = p.id and i.state = 'waiting' and i.not_before is null order by i.position, i.id limit 1)
         when exists (select from relevo.item i where i.plan_id = p.id and i.at_head) then false
         when first.found then first.not_before is null or first.not_before <= now()
         else (
@@ -131,6 +99,21 @@ def wake_postponed(tx: Connection, limit: int = 1000) -> set[int]:
     """
     held = list(tx.execute(LOCK_TO_WAKE).scalars())
     return set(tx.execute(WAKE_POSTPONED, {"plans": held, "limit": limit}).scalars()) if held else set()
+
+
+RELEASE = text("""
+    update relevo.item set not_before = null
+    where id in (
+        select i.id from relevo.item i join relevo.plan p on p.id = i.plan_id and p.concurrency > 1
+        where i.state = 'waiting' and i.not_before <= now() order by i.not_before limit :limit for no key update of i skip locked
+    ) and state = 'waiting'
+    returning plan_id
+""")
+
+
+def release_due(tx: Connection, limit: int = 5000) -> set[int]:
+    """Make up to `limit` items of streams whose backoff or delay is over ready to be fed; their plans' ids."""
+    return set(tx.execute(RELEASE, {"limit": limit}).scalars())
 
 
 MARK_PUBLISHED = text("""
@@ -169,7 +152,8 @@ TAKE_UNSENT = text(f"""
         update relevo.dispatch set sends = sends + 1, sent_at = now() from lost where dispatch.id = lost.id
         returning dispatch.id, plan_id, queue, task
     )
-    select {OUT} from d left join relevo.item on item.dispatch_id = d.id and item.settled_at is null
+    select {OUT} from d left join lateral (
+        select args, kwargs from relevo.item where dispatch_id = d.id and settled_at is null order by position limit 1) item on true
 """)
 
 

@@ -65,10 +65,18 @@ class History:
     events: Sequence[EventView]
 
 
-ATTEMPTS = text("""
+# Every try that ended. One that succeeded in a stream has no row of its own: its item says when, and in which dispatch.
+EVERY = """
+    select item_id, number, dispatch_id, session_id, started_at, ended_at, outcome, counts, reason, error from relevo.attempt
+    union all
+    select i.id, i.attempts, i.ended_dispatch, d.session_id, coalesce(i.started_at, i.settled_at), i.settled_at, 'succeeded', true, '', null
+    from relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.dispatch d on d.id = i.ended_dispatch
+    where p.concurrency > 1 and i.state = 'succeeded'
+"""
+ATTEMPTS = text(f"""
     select a.number, a.started_at, a.ended_at, a.outcome, a.counts, a.reason, a.error, a.session_id, s.worker, s.host, s.pid,
         o.head, o.tail, o.left_out
-    from relevo.attempt a left join relevo.session s on s.id = a.session_id
+    from ({EVERY}) a left join relevo.session s on s.id = a.session_id
     left join relevo.output o on o.item_id = a.item_id and o.attempt = a.number
     where a.item_id = :id order by a.number desc limit :limit
 """)

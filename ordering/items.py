@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, text
 
 from ordering import attempt, audit, clock, plans
-from ordering.attempt import END_DISPATCH
+from ordering.attempt import END_IF_EMPTY
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
 from ordering.text import ARGS_LIMIT, checked, checked_json, visible
@@ -50,17 +50,18 @@ def get(tx: Connection, item_id: int) -> Item:
 
 @dataclass(frozen=True)
 class Held:
-    """An item whose plan, dispatch and own row are locked, in that order."""
+    """An item whose plan, dispatch and own row are locked, in that order; `size` is how many items the dispatch was fed with."""
 
     item: Item
     plan: Plan
-    dispatch_id: UUID | None
-    session_id: int | None
+    dispatch_id: UUID | None = None
+    session_id: int | None = None
+    size: int = 1
 
 
 WHERE = text("select plan_id from relevo.item where id = :id")
 LOCK_DISPATCH = text("""
-    select id, session_id from relevo.dispatch
+    select id, session_id, size from relevo.dispatch
     where id = (select dispatch_id from relevo.item where id = :id) for no key update
 """)
 LOCK_ITEM = text("select dispatch_id from relevo.item where id = :id for no key update")
@@ -77,7 +78,8 @@ def hold(tx: Connection, item_id: int) -> Held:
         # A stream is fed without the plan's lock and won in between. Locked in the wrong order, once in a blue moon: should
         # its finish come at this very moment, Postgres breaks the tie and the transaction is run again.
         dispatch = tx.execute(LOCK_DISPATCH, {"id": item_id}).one_or_none()
-    return Held(get(tx, item_id), plan, dispatch.id if dispatch else None, dispatch.session_id if dispatch else None)
+    held = Held(get(tx, item_id), plan)
+    return held if dispatch is None else Held(held.item, plan, dispatch.id, dispatch.session_id, dispatch.size)
 
 
 EDITABLE = (State.WAITING, State.POSTPONED, State.DISPATCHED)
@@ -117,8 +119,8 @@ def edit(tx: Connection, item_id: int, change: Edit, *, actor: str) -> Item:
         raise NotAllowed(item_id, "edited", old.state, "only waiting, postponed and dispatched items can be edited")
     if change.task is not None and change.task != old.task and held.dispatch_id is not None:
         # The message names the old task and lies in its queue: it is taken back, and the item is fed anew.
-        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
         tx.execute(WITHDRAW, {"id": item_id})
+        tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
         plans.wake(tx, held.plan.id)
     return apply(tx, old, change, actor=actor, states=list(EDITABLE))
 
@@ -184,9 +186,9 @@ def postpone(tx: Connection, item_id: int, until: datetime, *, actor: str, reaso
     if held.item.state not in EDITABLE:
         raise NotAllowed(item_id, "postponed", held.item.state, "only waiting, postponed and dispatched items can be postponed")
     until = checked_time("until", until, clock.now(tx))
-    if held.dispatch_id is not None:
-        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
     tx.execute(POSTPONE, {"id": item_id, "until": until})
+    if held.dispatch_id is not None:
+        tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
     audit.record(
         tx,
         actor=actor,
@@ -213,15 +215,18 @@ STOP = text("select pg_notify(:channel, cast(:session_id as text))")
 def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Item:
     """Settle an item that has not ended as cancelled; a running body is stopped and keeps the place until it is gone.
 
-    Raises UnknownItem, NotAllowed once it has ended.
+    Raises UnknownItem, NotAllowed once it has ended, or while it runs in a batch of several.
     """
     held = hold(tx, item_id)
     if held.item.state not in (*EDITABLE, State.RUNNING):
         raise NotAllowed(item_id, "cancelled", held.item.state, "skip or resolve it" if not held.item.settled_at else "it has ended")
     running = held.item.state is State.RUNNING
-    if held.dispatch_id is not None and not running:
-        tx.execute(END_DISPATCH, {"dispatch_id": held.dispatch_id})
+    if running and held.size > 1:
+        # To stop its body is to end the process, and with it what its neighbours are at.
+        raise NotAllowed(item_id, "cancelled", "running", f"its batch of {held.size} is over in about a second")
     number = tx.execute(CANCEL, {"id": item_id, "running": running}).scalar_one()
+    if held.dispatch_id is not None and not running:
+        tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
     if running and held.dispatch_id is not None:
         attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)
         # The dispatch stays open, and with it the head, until the process has let go: never two bodies of a serial plan.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+DEFAULT_QUEUE = "relevo"  # of tasks that name none
 Json = Any  # what `json.loads` gives: dict, list, str, int, float, bool or None
 
 
@@ -175,7 +176,10 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Claimed:
-    """What a worker may run: the item as it is now, not as it was when the message went out."""
+    """What a worker may run: the item as it is now, not as it was when the message went out.
+
+    `size`: how many items its dispatch was fed with.
+    """
 
     dispatch_id: UUID
     item_id: int
@@ -189,3 +193,4 @@ class Claimed:
     tries: int
     max_attempts: int
     on_interrupt: OnInterrupt
+    size: int = 1

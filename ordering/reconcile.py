@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import attempt, audit, db, plans
+from ordering import attempt, audit, db, finish, plans
 from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
@@ -60,13 +60,16 @@ def _take_up(tx: Connection, session: Session, alive: Alive) -> bool:
 
 
 OPEN_DISPATCHES = text("""
-    select d.id, d.plan_id, d.cut from relevo.dispatch d
+    select d.id, d.plan_id, d.size, d.cut from relevo.dispatch d
     where d.session_id = :id and d.claimed_at is not null and d.ended_at is null order by d.plan_id, d.id
 """)
+# A try counts only when the item was alone: which one of several ended the process, nobody knows. They go out again in batches of
+# half that size.
 INTERRUPT = text("""
-    update relevo.item set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted,
-        unresolved_at = now()
-    where dispatch_id = :dispatch_id and state = 'dispatched' returning id, attempts
+    update relevo.item i set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted,
+        unresolved_at = now(), ended_dispatch = null,
+        batch_limit = case when d.size = 1 then i.batch_limit else greatest(1, d.size / 2) end
+    from relevo.dispatch d where d.id = :dispatch_id and i.dispatch_id = d.id and i.state = 'dispatched' returning i.id, i.attempts
 """)
 
 
@@ -83,11 +86,13 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
         plans.lock(tx, dispatch.plan_id)
         if tx.execute(LOCK_DISPATCH, {"dispatch_id": dispatch.id}).first() is None:
             continue
-        if dispatch.cut is not None:
+        alone = dispatch.size == 1
+        if dispatch.cut is not None and alone:
             _fail(tx, dispatch.id, dispatch.cut)
             continue
-        for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counts)}).all():
-            attempt.record(tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counts, reason=reason, error=evidence)
+        counted = counts and alone
+        for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counted)}).all():
+            attempt.record(tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counted, reason=reason, error=evidence)
             audit.record(
                 tx,
                 actor="relevo",
@@ -100,9 +105,8 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
 
 
 def _fail(tx: Connection, dispatch_id: UUID, cut: str) -> None:
-    run = attempt.claimed(tx, dispatch_id)
-    if run is not None:
-        attempt.finish(tx, run, Failed(reason=cut, error=cut))
+    for run in attempt.claimed(tx, dispatch_id):
+        finish.finish(tx, run, Failed(reason=cut, error=cut))
 
 
 REQUEUE = text("""

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, text
 from ordering.errors import UnknownTask
 from ordering.model import OnInterrupt
 
-
 NO_LIMIT = 2**31 - 1  # tries of a task that is tried again for ever
 
 
@@ -23,15 +22,17 @@ class TaskInfo:
     plan: str | None = None
     on_interrupt: OnInterrupt | None = None
     max_attempts: int | None = None
+    batch: bool = False
+    batch_size: int | None = None
 
 
 REGISTER = text("""
-    insert into relevo.task (name, queue, plan, on_interrupt, max_attempts)
-    values (:name, :queue, :plan, :on_interrupt, :max_attempts)
+    insert into relevo.task (name, queue, plan, on_interrupt, max_attempts, batch, batch_size)
+    values (:name, :queue, :plan, :on_interrupt, :max_attempts, :batch, :batch_size)
     on conflict (name) do update set queue = excluded.queue, plan = excluded.plan, on_interrupt = excluded.on_interrupt,
-        max_attempts = excluded.max_attempts, registered_at = now()
-    where (task.queue, task.plan, task.on_interrupt, task.max_attempts)
-        is distinct from (excluded.queue, excluded.plan, excluded.on_interrupt, excluded.max_attempts)
+        max_attempts = excluded.max_attempts, batch = excluded.batch, batch_size = excluded.batch_size, registered_at = now()
+    where (task.queue, task.plan, task.on_interrupt, task.max_attempts, task.batch, task.batch_size) is distinct from
+        (excluded.queue, excluded.plan, excluded.on_interrupt, excluded.max_attempts, excluded.batch, excluded.batch_size)
 """)
 
 

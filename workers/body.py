@@ -89,18 +89,26 @@ def stoppable() -> Iterator[Told]:
         signal.signal(signal.SIGTERM, before)
 
 
-def run(call: Callable[[], Any], *, precheck: Callable[[], Any] | None = None, exhausted: Callable[[], bool]) -> Ended:
-    """Run `precheck` and then `call`, and say how that ended. Raises Stopped only.
+def checked(precheck: Callable[[], Any]) -> Ended | None:
+    """Run `precheck`: None if it lets go, by returning None or True; else how that ended. Raises Stopped only."""
 
-    A precheck lets go by returning None or True. `exhausted` tells, after a failure, whether the task's own retries are used up.
+    def call() -> None:
+        verdict = precheck()
+        if isinstance(verdict, (Done, Postpone)):
+            raise verdict
+        if verdict is not None and verdict is not True:
+            raise TypeError(f"precheck returned {verdict!r}; it returns None, True, Done(reason) or Postpone(until).")
+
+    ended = run(call, exhausted=lambda: False)
+    return None if isinstance(ended, Succeeded) else ended
+
+
+def run(call: Callable[[], Any], *, exhausted: Callable[[], bool]) -> Ended:
+    """Run `call` and say how that ended. Raises Stopped only.
+
+    `exhausted` tells, after a failure, whether the task's own retries are used up.
     """
     try:
-        if precheck is not None:
-            verdict = precheck()
-            if isinstance(verdict, (Done, Postpone)):
-                raise verdict
-            if verdict is not None and verdict is not True:
-                raise TypeError(f"precheck returned {verdict!r}; it returns None, True, Done(reason) or Postpone(until).")
         return Succeeded(to_json("result", call()))
     except Stopped:
         raise

@@ -17,7 +17,7 @@ from workers.body import TimedOut
 from workers.celeryapp import celery
 
 
-@celery.task(bind=True, name="shell")
+@celery.task(bind=True, name="shell", batch_size=1)
 def shell(
     self: Any, command: list[str], unless: list[str] | None = None, cwd: str | None = None,
     env: dict[str, str] | None = None, timeout: float | None = None,
@@ -42,7 +42,7 @@ def shell(
     return {"seconds": round(result.seconds, 3)}
 
 
-@celery.task(bind=True, name="http")
+@celery.task(bind=True, name="http", batch_size=1)
 def http(
     self: Any, url: str, method: str = "POST", json: Json = None, body: str | None = None,
     headers: dict[str, str] | None = None, timeout: float = 30.0,

@@ -99,6 +99,7 @@ class Feeder:
         """What happens every second: reconcile, wake the postponed, tick the schedules, feed what is ready, send again what was lost."""
         reconcile.reconcile(self._engine, process.alive)
         self._transact(head.wake_postponed)
+        self._transact(head.release_due)
         self._ticker.tick(self._transact)
         for plan_id, serial in self._transact(head.ready):
             self._feed(plan_id, serial)

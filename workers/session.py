@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from uuid import UUID
@@ -48,7 +48,7 @@ class PoolSession:
         self._lock = threading.RLock()  # whoever uses or replaces the connection holds it
         self._connection: Connection | None = None
         self.id: int | None = None
-        self._running: Claimed | None = None
+        self._running: Sequence[Claimed] = ()
         # What this process published and nobody has noted yet. Noted once a second: by then nearly all of it is claimed, which
         # says the same, and a hand-off need not wait for it. Lost with the process: a second copy goes out and is dropped.
         self.published: list[UUID] = []
@@ -91,13 +91,13 @@ class PoolSession:
         return True
 
     @contextmanager
-    def running(self, claimed: Claimed) -> Iterator[None]:
-        """The block in which the body of `claimed` runs: the watch knows what is at stake."""
-        self._running = claimed
+    def running(self, runs: Sequence[Claimed]) -> Iterator[None]:
+        """The block in which the bodies of one dispatch run: the watch knows what is at stake."""
+        self._running = runs
         try:
             yield
         finally:
-            self._running = None
+            self._running = ()
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -177,13 +177,12 @@ class PoolSession:
             time.sleep(RETRY_PAUSE)
 
     def _stop_if_requeued(self) -> None:
-        running = self._running
-        if self._connection is None and running is not None and running.on_interrupt is OnInterrupt.REQUEUE:
+        if self._connection is None and any(run.on_interrupt is OnInterrupt.REQUEUE for run in self._running):
             stop_body("its session is lost and its item may be requeued elsewhere")
 
     def _stop_if_decided(self, mine: set[UUID]) -> None:
         running = self._running
-        if running is not None and running.dispatch_id not in mine:
+        if running and running[0].dispatch_id not in mine:
             stop_body("its item has been decided meanwhile")
 
 

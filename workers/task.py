@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,13 +11,12 @@ from uuid import UUID
 from celery import Task
 from celery.exceptions import Ignore
 
-from ordering import attempt, head
+from ordering import attempt
 from ordering.decide import Ended, Failed, Succeeded
-from ordering.model import Claimed, Dispatch, OnInterrupt, State
-from workers import body, enqueue, pool
+from ordering.model import Claimed, OnInterrupt, State
+from workers import batch, body, enqueue, pool
 from workers.body import RetryIn
-
-logger = logging.getLogger(__name__)
+from workers.outcomes import Outcomes
 
 
 class AttemptFailed(Exception):
@@ -29,7 +28,8 @@ class PlanTask(Task):
 
     `plan`: the plan that `.delay()` adds to (None: the stream `default`). `queue`: the broker's queue (None: `relevo`).
     `on_interrupt`: "hold" or "requeue".
-    `precheck`: called with the task's arguments just before the body; see body.run.
+    `precheck`: called with the task's arguments just before the body; see body.checked.
+    `batch`: the body takes a list of batch.Message. `batch_size`: most items of a stream that travel in one message.
     """
 
     abstract = True
@@ -37,6 +37,8 @@ class PlanTask(Task):
     queue: str | None = None
     on_interrupt: str | None = None
     precheck: Any = None
+    batch: bool = False
+    batch_size: int | None = None
     throws = (AttemptFailed,)
     Request = "workers.request:PlanRequest"
 
@@ -45,59 +47,62 @@ class PlanTask(Task):
             return self.run(*args, **kwargs)
         session = pool.session()
         dispatch_id = UUID(self.request.id)
-        claimed = session.transact(lambda tx, session_id: attempt.claim(tx, dispatch_id, session_id=session_id))
-        if claimed is None:
+        runs = session.transact(lambda tx, session_id: attempt.claim(tx, dispatch_id, session_id=session_id))
+        if not runs:
             # A second copy, or an item that was cancelled or decided meanwhile: nothing of it runs.
             self.send_event("task-revoked", terminated=False, signum=None, expired=False)
             raise Ignore
+        outcomes = Outcomes(session, runs)
         try:
-            with body.stoppable() as told, session.running(claimed):
-                ended = self._body(claimed)
+            with body.stoppable() as told, session.running(runs), outcomes.recorded() as each:
+                self._bodies(runs, each, outcomes)
         except body.Stopped:
-            # Whoever sent TERM has decided the item; the process ends, and the pool puts a clean one in its place.
+            # Whoever sent TERM has decided what is not over; the process ends, and the pool puts a clean one in its place.
+            outcomes.salvage()
             raise SystemExit(0) from None
-        state, following = self._finish_and_feed(claimed, ended)
+        states, following = outcomes.close()
         pool.publish(following)
         if told.to_stop:
             # A body that made something else of being stopped; whoever sent TERM expects this process, and no next body, to end.
             raise SystemExit(0)
-        return self._told(state, ended)
+        return self._told(states, outcomes)
 
-    def _body(self, claimed: Claimed) -> Ended:
+    def _bodies(self, runs: Sequence[Claimed], each: Iterator[Claimed], outcomes: Outcomes) -> None:
+        """Run the bodies one after the other, or the handler of a batch once."""
         # The row says what runs, not the message (rule 6); an edit of the task takes the message back, so they agree.
-        task = self.app.tasks.get(claimed.task)
-        if not isinstance(task, PlanTask) or claimed.task.startswith("celery."):
-            return Failed("UnknownTask", f"unknown task {claimed.task}: this worker ({self.request.hostname}) does not have it", final=True)
-        args, kwargs = body.from_json(claimed.args), body.from_json(claimed.kwargs)
-        self.request.update(args=args, kwargs=kwargs, retries=claimed.tries, claimed=claimed, exhausted=False)
-        check = type(task).precheck if task.precheck is not None else None
-        return body.run(
-            lambda: task.run(*args, **kwargs),
-            precheck=None if check is None else lambda: check(*args, **kwargs),
-            exhausted=lambda: bool(self.request.exhausted),
-        )
+        name = runs[0].task
+        task = self.app.tasks.get(name)
+        if not isinstance(task, PlanTask) or name.startswith("celery."):
+            unknown = Failed("UnknownTask", f"unknown task {name}: this worker ({self.request.hostname}) does not have it", final=True)
+            for run in each:
+                outcomes.add(run, unknown)
+        elif task.batch:
+            self.request.update(claimed=None, retries=0, exhausted=False)
+            for run, ended in batch.run(task.run, list(each), check=task._check(), exhausted=self._exhausted):
+                outcomes.add(run, ended)
+        else:
+            for run in each:
+                outcomes.add(run, self._body(task, run))
 
-    def _finish_and_feed(self, claimed: Claimed, ended: Ended) -> tuple[State | None, list[Dispatch]]:
-        """Record how the body ended and hand out the next head, with one wait for the disk."""
-        transact = pool.session().transact
-        try:
-            return transact(lambda tx, _: (attempt.finish(tx, claimed, ended), head.feed(tx, claimed.plan_id, serial=claimed.serial)))
-        except Exception as error:
-            logger.warning("Finishing and feeding failed (%s); the outcome is recorded alone, and the feeder feeds.", type(error).__name__)
-        try:
-            return transact(lambda tx, _: attempt.finish(tx, claimed, ended)), []
-        except Exception as error:  # what cannot be recorded is recorded as that, or the item would stay out for ever
-            reason, text = body.described(error)
-            failed = Failed("Unrecordable", f"The outcome could not be stored: {reason}\n\n{text}", final=True)
-        try:
-            return transact(lambda tx, _: attempt.finish(tx, claimed, failed)), []
-        except Exception:
-            # Alive, this process would vouch for an item that nobody runs; gone, it is shown as interrupted.
-            logger.exception("No outcome of item %d can be stored; the process ends.", claimed.item_id)
-            os._exit(1)
+    def _body(self, task: PlanTask, run: Claimed) -> Ended:
+        args, kwargs = body.from_json(run.args), body.from_json(run.kwargs)
+        self.request.update(args=args, kwargs=kwargs, retries=run.tries, claimed=run, exhausted=False)
+        check = task._check()
+        verdict = None if check is None else body.checked(lambda: check(*args, **kwargs))
+        return verdict or body.run(lambda: task.run(*args, **kwargs), exhausted=self._exhausted)
 
-    def _told(self, state: State | None, ended: Ended) -> str:
+    def _check(self) -> Callable[..., Any] | None:
+        return type(self).precheck if self.precheck is not None else None
+
+    def _exhausted(self) -> bool:
+        return bool(self.request.exhausted)
+
+    def _told(self, states: list[State | None], outcomes: Outcomes) -> str:
         """What Celery hears, so that Flower's states agree with ours."""
+        if len(states) > 1:
+            counted = Counter(str(state or "decided meanwhile") for state in states)
+            return ", ".join(f"{count} {state}" for state, count in counted.items())
+        state, ended = states[0], outcomes.last
         match ended:
             case Failed(retry_in=delay, reason=reason) if state is State.WAITING:
                 raise RetryIn(delay or timedelta(0), None)

@@ -24,7 +24,7 @@ from psycopg import OperationalError
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ordering import attempt, audit, db, reconcile
+from ordering import attempt, audit, db, finish, reconcile
 from ordering.decide import Failed
 from ordering.items import STOP_CHANNEL
 from ordering.session import Process, Session
@@ -197,20 +197,20 @@ class Warden(threading.Thread):
                 after={"size": size, "preview": preview, "dispatch": task_id, "task": task_name},
             )
             if task_id is not None and task_name is not None and _is_uuid(task_id):
-                attempt.refuse(tx, UUID(task_id), task_name, Failed("UnknownTask", _why(reason, task_name, self._me.worker), final=True))
+                finish.refuse(tx, UUID(task_id), task_name, Failed("UnknownTask", _why(reason, task_name, self._me.worker), final=True))
 
         with self._engine.begin() as tx:
             record(tx)
 
 
 CANCELLED = text("""
-    select s.pid, s.pid_started from relevo.session s
+    select distinct s.pid, s.pid_started from relevo.session s
     join relevo.dispatch d on d.session_id = s.id join relevo.item i on i.dispatch_id = d.id
     where s.worker = :worker and s.boot_id = :boot_id and s.pid_namespace = :pid_namespace and s.closed_at is null
       and d.claimed_at is not null and d.ended_at is null and i.state = 'cancelled'
 """)
 OVERDUE = text("""
-    select d.id, s.id as session_id, s.pid, s.pid_started, s.opened_at from relevo.session s
+    select distinct d.id, s.id as session_id, s.pid, s.pid_started, s.opened_at from relevo.session s
     join relevo.dispatch d on d.session_id = s.id join relevo.plan p on p.id = d.plan_id
     join relevo.item i on i.dispatch_id = d.id
     where s.worker = :worker and s.boot_id = :boot_id and s.pid_namespace = :pid_namespace and s.closed_at is null

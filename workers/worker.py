@@ -13,7 +13,7 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from ordering import db, session, tasks
-from ordering.errors import Pooled, RelevoError
+from ordering.errors import Invalid, Pooled, RelevoError
 from ordering.tasks import NO_LIMIT, TaskInfo
 from workers import consumer, imports, log, pool, process, request, service
 from workers.celeryapp import celery
@@ -94,6 +94,8 @@ def offered() -> list[TaskInfo]:
             plan=task.plan,
             on_interrupt=task.interruption,
             max_attempts=tries(task),
+            batch=task.batch,
+            batch_size=_batch_size(task),
         )
         for name, task in celery.tasks.items()
         if isinstance(task, PlanTask) and not name.startswith("celery.")  # Celery's own are made with our base class too
@@ -109,6 +111,14 @@ def tries(task: PlanTask) -> int | None:
         return None
     # Celery counts retries, the platform tries; None is Celery's word for no limit.
     return NO_LIMIT if task.max_retries is None else min(NO_LIMIT, max(1, task.max_retries + 1))
+
+
+def _batch_size(task: PlanTask) -> int | None:
+    if task.batch_size is not None and not 1 <= task.batch_size <= 1000:
+        raise Invalid("batch_size", f"{task.batch_size} of task {task.name} is out of range; use 1 to 1000.")
+    # Celery's time limits count for a message: with several bodies in it, they would share one body's limit.
+    limited = not task.batch and (task.time_limit or task.soft_time_limit)
+    return 1 if limited and task.batch_size is None else task.batch_size
 
 
 def _connect(warden: Warden, settings: Settings) -> None:

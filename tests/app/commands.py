@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app import cli
-from ordering import attempt, head
+from ordering import finish, head
 from tests.ordering.acts import BROKEN, DONE, claim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def working(engine: Engine) -> Iterator[None]:
                     claimed = claim(tx, dispatch)
                     title = tx.execute(text("select title from relevo.item where id = :id"), {"id": claimed.item_id}).scalar_one()
                 with engine.begin() as tx:
-                    attempt.finish(tx, claimed, BROKEN if "break" in title else DONE)
+                    finish.finish(tx, claimed, BROKEN if "break" in title else DONE)
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine, text
 
-from ordering import add
+from ordering import add, finish
 from ordering.model import NewItem
 from tests.app.commands import Relevo, objects, ok
 from tests.ordering.acts import ACTOR, BROKEN, end, feed, order
@@ -158,7 +158,7 @@ def test_an_item_is_shown_with_its_attempts_output_and_trail(line: Relevo, engin
     assert "Attempt 1: running" in said
     assert "    first line\n    red \\x1b]0;evil\\x07\n    [9 bytes left out]\n    the end\n" in said
     with engine.begin() as tx:
-        attempt.finish(tx, claimed, BROKEN)
+        finish.finish(tx, claimed, BROKEN)
     said = ok(line("show", 1))
     assert "Attempt 1: failed" in said
     assert "it broke" in said

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from app import cli_run, follow
 from app.cli_errors import Gone
-from ordering import add, attempt, clock, db, items, plans, session
+from ordering import add, clock, db, finish, items, plans, session
 from ordering.model import NewItem, State
 from tests.app.catalogues import written
 from tests.app.commands import Relevo, ok, working
@@ -204,7 +204,7 @@ def test_what_started_and_ended_is_told_once(engine: Engine, follower: follow.Fo
         claimed = claim(tx, fed)
     assert (told(), told()) == ([State.RUNNING], [])
     with engine.begin() as tx:
-        attempt.finish(tx, claimed, DONE)
+        finish.finish(tx, claimed, DONE)
     assert (told(), told()) == ([State.SUCCEEDED], [])
 
 

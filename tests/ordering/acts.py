@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import add, attempt, decision, head, items, plans, reconcile, session
+from ordering import add, attempt, decision, finish, head, history, items, plans, reconcile, session
 from ordering.decide import Ended, Failed, Succeeded
 from ordering.model import Claimed, Dispatch, Last, NewItem, Outcome, Place, Plan, State
 from ordering.session import Process
@@ -64,15 +64,14 @@ def run(tx: Connection, plan: str = "line") -> Claimed:
 
 
 def claim(tx: Connection, fed: Dispatch) -> Claimed:
-    claimed = attempt.claim(tx, fed.id, session_id=dead_session(tx))
-    assert claimed is not None
+    (claimed,) = attempt.claim(tx, fed.id, session_id=dead_session(tx))
     return claimed
 
 
 def end(tx: Connection, ended: Ended = DONE, plan: str = "line") -> int:
     """Run the next item to this end; its id."""
     claimed = run(tx, plan)
-    assert attempt.finish(tx, claimed, ended) is not None
+    assert finish.finish(tx, claimed, ended) is not None
     return claimed.item_id
 
 
@@ -104,9 +103,9 @@ def bring(tx: Connection, state: State, plan: str = "line", **fields: Any) -> in
         case State.INTERRUPTED:
             lose(tx, claimed)
         case State.SUCCEEDED:
-            attempt.finish(tx, claimed, DONE)
+            finish.finish(tx, claimed, DONE)
         case State.FAILED | State.SKIPPED | State.RESOLVED:
-            attempt.finish(tx, claimed, BROKEN)
+            finish.finish(tx, claimed, BROKEN)
     match state:
         case State.SKIPPED:
             decision.skip(tx, item_id, actor=ACTOR)
@@ -127,7 +126,7 @@ def events(tx: Connection, item_id: int | None = None) -> list[str]:
 
 def outcomes(tx: Connection, item_id: int) -> list[Outcome]:
     """How the item's attempts ended, in their order."""
-    found = tx.execute(text("select outcome from relevo.attempt where item_id = :id order by number"), {"id": item_id}).scalars()
+    found = tx.execute(text(f"select outcome from ({history.EVERY}) a where item_id = :id order by number"), {"id": item_id}).scalars()
     return [Outcome(each) for each in found]
 
 
@@ -146,9 +145,10 @@ NEVER = {
     "a position that is too long": "select 1 from relevo.item where scale(position) > 24 or length(position::text) > 41",
     "settled without its time": """
         select 1 from relevo.item where (settled_at is null) = (state in ('succeeded', 'skipped', 'resolved', 'cancelled'))""",
-    "attempts that are not the history": """
-        select 1 from relevo.item i where attempts <> (select count(*) from relevo.attempt a where a.item_id = i.id)
-            or attempts <> (select coalesce(max(number), 0) from relevo.attempt a where a.item_id = i.id)""",
+    "attempts that are not the history": f"""
+        with a as materialized ({history.EVERY})
+        select 1 from relevo.item i where attempts <> (select count(*) from a where a.item_id = i.id)
+            or attempts <> (select coalesce(max(number), 0) from a where a.item_id = i.id)""",
     "out without an open dispatch": """
         select 1 from relevo.item i join relevo.dispatch d on d.id = i.dispatch_id
         where i.state = 'dispatched' and d.ended_at is not null""",

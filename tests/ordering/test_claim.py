@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, text
 
-from ordering import attempt, decision, items, plans, tasks
+from ordering import attempt, decision, finish, items, plans, tasks
 from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed
 from ordering.items import Edit
 from ordering.model import OnInterrupt, State
@@ -44,7 +44,7 @@ def test_a_second_copy_finds_nothing_and_is_counted(started: Connection) -> None
     assert fed
     claim(started, fed)
     for copy in range(1, 4):
-        assert attempt.claim(started, fed.id, session_id=dead_session(started)) is None
+        assert attempt.claim(started, fed.id, session_id=dead_session(started)) == []
         assert copies(started) == copy
 
 
@@ -58,7 +58,7 @@ def test_a_session_may_repeat_its_own_claim(started: Connection) -> None:
 
 
 def test_a_message_that_nobody_sent_runs_nothing(started: Connection) -> None:
-    assert attempt.claim(started, uuid4(), session_id=dead_session(started)) is None
+    assert attempt.claim(started, uuid4(), session_id=dead_session(started)) == []
 
 
 @pytest.mark.parametrize("change", ["cancel", "postpone", "finish"])
@@ -72,9 +72,9 @@ def test_what_a_person_changed_meanwhile_wins(started: Connection, change: str) 
         case "postpone":
             items.postpone(started, item_id, IN_AN_HOUR, actor=ACTOR)
         case "finish":
-            attempt.finish(started, claim(started, fed), BROKEN)
+            finish.finish(started, claim(started, fed), BROKEN)
             decision.retry(started, item_id, actor=ACTOR)
-    assert attempt.claim(started, fed.id, session_id=dead_session(started)) is None
+    assert attempt.claim(started, fed.id, session_id=dead_session(started)) == []
     assert copies(started) == 1
     assert_sound(started)
 
@@ -116,15 +116,15 @@ def test_a_message_that_no_worker_can_take_fails_its_item(started: Connection) -
     fed = feed(started)
     assert fed
     why = Failed("UnknownTask", "no worker has it", final=True)
-    attempt.refuse(started, fed.id, "other", why)  # the item was edited since: this message speaks of nothing
-    attempt.refuse(started, uuid4(), "noop", why)
+    finish.refuse(started, fed.id, "other", why)  # the item was edited since: this message speaks of nothing
+    finish.refuse(started, uuid4(), "noop", why)
     assert copies(started) == 0
     assert state(started, item(started, fed.id)) is State.DISPATCHED
     failing = item(started, fed.id)
-    attempt.refuse(started, fed.id, "noop", why)
+    finish.refuse(started, fed.id, "noop", why)
     assert (state(started, failing), items.get(started, failing).error) == (State.FAILED, "no worker has it")
     assert [str(each) for each in outcomes(started, failing)] == ["failed"]
-    attempt.refuse(started, fed.id, "noop", why)
+    finish.refuse(started, fed.id, "noop", why)
     assert items.get(started, failing).attempts == 1
     assert_sound(started)
 
@@ -132,7 +132,7 @@ def test_a_message_that_no_worker_can_take_fails_its_item(started: Connection) -
 def test_a_claimed_dispatch_is_not_refused(started: Connection) -> None:
     put(started)
     claimed = run(started)
-    attempt.refuse(started, claimed.dispatch_id, "noop", BROKEN)
+    finish.refuse(started, claimed.dispatch_id, "noop", BROKEN)
     assert state(started, claimed.item_id) is State.RUNNING
     assert "late result" not in events(started)
 

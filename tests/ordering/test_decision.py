@@ -7,7 +7,7 @@ from threading import Barrier
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import attempt, decision, head, items, plans, reconcile
+from ordering import decision, finish, head, items, plans, reconcile
 from ordering.errors import Invalid, MayStillRun, NotAllowed
 from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, OnFailure, Outcome, State
@@ -117,9 +117,9 @@ def test_deciding_an_interruption_whose_process_lives_fences_it(started: Connect
     lose(started, claimed)
     retry(started, claimed.item_id)
     again = run(started)
-    assert attempt.finish(started, claimed, DONE) is None
+    assert finish.finish(started, claimed, DONE) is None
     assert state(started, claimed.item_id) is State.RUNNING
-    assert attempt.finish(started, again, DONE) is State.SUCCEEDED
+    assert finish.finish(started, again, DONE) is State.SUCCEEDED
     assert outcomes(started, claimed.item_id) == [Outcome.INTERRUPTED, Outcome.SUCCEEDED]
     assert "late result" in events(started, claimed.item_id)
     assert_sound(started)
@@ -143,7 +143,7 @@ def test_a_settled_interruption_need_not_wait_for_its_process(started: Connectio
     claimed = run(started)
     lose(started, claimed, closed=False)
     assert verb(started, claimed.item_id).settled_at is not None
-    assert attempt.finish(started, claimed, DONE) is None
+    assert finish.finish(started, claimed, DONE) is None
 
 
 def test_what_continue_left_behind_is_decided_while_another_runs(tx: Connection) -> None:
@@ -154,7 +154,7 @@ def test_what_continue_left_behind_is_decided_while_another_runs(tx: Connection)
     other = run(tx)
     retry(tx, broken)
     assert feed(tx) is None
-    attempt.finish(tx, other, DONE)
+    finish.finish(tx, other, DONE)
     assert run(tx).item_id == broken
 
 
@@ -163,7 +163,7 @@ def test_a_stream_needs_no_order_of_decisions(tx: Connection) -> None:
     put(tx, 2)
     a, b = [claim(tx, each) for each in head.feed(tx, made.id, serial=False)]
     for each in (a, b):
-        assert attempt.finish(tx, each, BROKEN) is State.FAILED
+        assert finish.finish(tx, each, BROKEN) is State.FAILED
     retry(tx, b.item_id)
     skip(tx, a.item_id)
     assert order(tx) == [b.item_id]

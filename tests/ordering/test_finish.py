@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from ordering import attempt, decision, items, plans
+from ordering import decision, finish, items, plans
 from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
 from ordering.model import OnFailure, Outcome, State
 from ordering.text import RESULT_LIMIT
@@ -49,7 +49,7 @@ def test_a_serial_plan_after_each_end(
     plan(tx, on_failure=policy)
     plans.start(tx, "line", actor=ACTOR)
     first, second = put(tx, 2)
-    assert attempt.finish(tx, run(tx), ended) is to
+    assert finish.finish(tx, run(tx), ended) is to
     item = items.get(tx, first)
     halted = to is State.FAILED and policy is OnFailure.HALT
     assert (item.state, item.at_head, item.attempts, item.tries) == (to, halted, int(outcome is not None), tries)
@@ -69,7 +69,7 @@ def test_a_stream_after_each_end(tx: Connection, ended: Ended, to: State, outcom
     plan(tx, concurrency=2)
     (first,) = put(tx)
     expected = State.WAITING if to is State.FAILED else to  # streams try again by themselves
-    assert attempt.finish(tx, run(tx), ended) is expected
+    assert finish.finish(tx, run(tx), ended) is expected
     item = items.get(tx, first)
     assert (item.state, item.at_head, item.attempts, item.tries) == (expected, False, int(outcome is not None), tries)
     if expected is State.WAITING:
@@ -81,11 +81,11 @@ def test_a_stream_after_each_end(tx: Connection, ended: Ended, to: State, outcom
 def test_a_stream_gives_up_when_its_tries_are_used_up_or_the_task_says_so(tx: Connection) -> None:
     plan(tx, concurrency=2, max_attempts=2)
     put(tx, 1)
-    assert attempt.finish(tx, run(tx), BROKEN) is State.WAITING
+    assert finish.finish(tx, run(tx), BROKEN) is State.WAITING
     tx.execute(text("update relevo.item set not_before = null"))
-    assert attempt.finish(tx, run(tx), RETRY) is State.FAILED
+    assert finish.finish(tx, run(tx), RETRY) is State.FAILED
     put(tx, 1)
-    assert attempt.finish(tx, run(tx), Failed("ValueError", "no", final=True)) is State.FAILED
+    assert finish.finish(tx, run(tx), Failed("ValueError", "no", final=True)) is State.FAILED
     assert_sound(tx)
 
 
@@ -93,7 +93,7 @@ def test_a_retry_comes_after_its_delay_with_the_arguments_it_asked_for(tx: Conne
     plan(tx, on_failure=OnFailure.CONTINUE)
     plans.start(tx, "line", actor=ACTOR)
     put(tx, args=[1], kwargs={"a": 1})
-    attempt.finish(tx, run(tx), Failed("Retry", "again", retry_in=SOON, args=[2], kwargs={"b": 2}))
+    finish.finish(tx, run(tx), Failed("Retry", "again", retry_in=SOON, args=[2], kwargs={"b": 2}))
     assert feed(tx) is None
     tx.execute(text("update relevo.item set not_before = now()"))
     again = run(tx)
@@ -108,7 +108,7 @@ def test_a_result_is_kept_and_made_storable(tx: Connection) -> None:
     kept = []
     for result in results:
         claimed = run(tx)
-        attempt.finish(tx, claimed, Succeeded(result))
+        finish.finish(tx, claimed, Succeeded(result))
         kept.append(items.get(tx, claimed.item_id).result)
     assert kept[:2] == [{"a": [1, None, "ü"]}, {"\ufffdk": "v\ufffd"}]
     assert "too large to keep" in kept[2]
@@ -118,7 +118,7 @@ def test_an_error_is_kept_cut_and_made_storable(tx: Connection) -> None:
     plan(tx)
     plans.start(tx, "line", actor=ACTOR)
     (item_id,) = put(tx)
-    attempt.finish(tx, run(tx), Failed("x" * 300, "a\x00b" + "y" * 50_000))
+    finish.finish(tx, run(tx), Failed("x" * 300, "a\x00b" + "y" * 50_000))
     item = items.get(tx, item_id)
     assert item.error
     assert item.error.startswith("a\ufffdb")
@@ -131,8 +131,8 @@ def test_the_same_finish_again_gives_the_same_answer_and_changes_nothing(tx: Con
     plans.start(tx, "line", actor=ACTOR)
     put(tx)
     claimed = run(tx)
-    assert attempt.finish(tx, claimed, DONE) is State.SUCCEEDED
-    assert attempt.finish(tx, claimed, DONE) is State.SUCCEEDED
+    assert finish.finish(tx, claimed, DONE) is State.SUCCEEDED
+    assert finish.finish(tx, claimed, DONE) is State.SUCCEEDED
     assert outcomes(tx, claimed.item_id) == [Outcome.SUCCEEDED]
     assert "late result" not in events(tx)
 
@@ -146,7 +146,7 @@ def test_a_result_after_somebody_decided_changes_nothing_and_is_kept(tx: Connect
     lose(tx, claimed)
     decision.resolve(tx, item_id, actor=ACTOR, note="by hand")
     old = items.get(tx, item_id)
-    assert attempt.finish(tx, claimed, ended) is None
+    assert finish.finish(tx, claimed, ended) is None
     assert items.get(tx, item_id) == old
     assert outcomes(tx, item_id) == [Outcome.INTERRUPTED]
     late = tx.execute(text("select after ->> 'dispatch' from relevo.event where action = 'late result'")).scalar_one()
@@ -163,9 +163,9 @@ def test_a_result_of_an_earlier_dispatch_is_fenced(tx: Connection) -> None:
     decision.retry(tx, first.item_id, actor=ACTOR)
     fed = feed(tx)
     assert fed
-    assert attempt.finish(tx, first, DONE) is None
+    assert finish.finish(tx, first, DONE) is None
     assert state(tx, first.item_id) is State.DISPATCHED
-    assert attempt.finish(tx, claim(tx, fed), DONE) is State.SUCCEEDED
+    assert finish.finish(tx, claim(tx, fed), DONE) is State.SUCCEEDED
     assert_sound(tx)
 
 
@@ -175,7 +175,7 @@ def test_a_result_in_hand_undoes_an_undecided_interruption(tx: Connection) -> No
     (item_id,) = put(tx)
     claimed = run(tx)
     lose(tx, claimed)
-    assert attempt.finish(tx, claimed, DONE) is State.SUCCEEDED
+    assert finish.finish(tx, claimed, DONE) is State.SUCCEEDED
     item = items.get(tx, item_id)
     assert (item.attempts, item.tries, item.error) == (1, 1, None)
     assert outcomes(tx, item_id) == [Outcome.SUCCEEDED]

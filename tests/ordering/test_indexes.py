@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, TextClause, text
 
-from ordering import add, attempt, db, head, lines, move, place, plans, reconcile, session
+from ordering import add, attempt, db, finish, head, lines, move, place, plans, reconcile, session, stream
+from ordering.decide import AlreadyDone, Succeeded
 from ordering.model import NewItem
 from tests import servers
 from tests.ordering.acts import ACTOR, PROCESS, feed, plan
@@ -61,7 +62,8 @@ def explained(tx: Connection, statement: TextClause, values: dict[str, Any]) -> 
 
 HOT: dict[str, tuple[TextClause, dict[str, Any], set[str]]] = {
     "feed": (head.FEED_SERIAL, {}, {"item_waiting", "item_head"}),
-    "feed a stream": (head.FEED_STREAM, {"room": 4}, {"item_waiting"}),
+    "look at a stream": (stream.LOOK, {}, {"item_ready", "dispatch_of_plan", "dispatch_pace"}),
+    "feed a stream": (stream.FEED, {"tasks": ["noop"], "sizes": [10], "items": 40, "dispatches": 4}, {"item_ready"}),
     "ready": (head.READY, {}, {"item_waiting"}),
     "plans to wake": (head.LOCK_TO_WAKE, {}, {"item_wake"}),
     "wake": (head.WAKE_POSTPONED, {"plans": [1], "limit": 1000}, set()),
@@ -113,11 +115,10 @@ def test_a_move_writes_one_row_through_indexes(full: Engine) -> None:
 @pytest.mark.parametrize("attempted", [False, True])
 def test_a_finish_touches_only_its_item(full: Engine, attempted: bool) -> None:
     with full.connect() as tx:
-        row = tx.execute(text("select id, dispatch_id from relevo.item where dispatch_id is not null limit 1")).one()
-        values = {
-            "item_id": row.id, "dispatch_id": row.dispatch_id, "state": "succeeded", "outcome": "succeeded" if attempted else None,
-            "reason": "", "keeps_head": False, "until": None, "delay": None, "error": None, "result": None, "args": None, "kwargs": None,
-            "attempted": int(attempted), "counted": 0, "settled": True,
-        }  # fmt: skip
-        found = explained(tx, attempt.SETTLE, values)
+        row = tx.execute(text("select dispatch_id from relevo.item where dispatch_id is not null limit 1")).one()
+        tx.execute(text("update relevo.dispatch set claimed_at = now(), session_id = 1 where id = :id"), {"id": row.dispatch_id})
+        (run,) = attempt.claimed(tx, row.dispatch_id)
+        verdict = finish.Verdict(run, Succeeded(None) if attempted else AlreadyDone("by hand"))
+        settle, values = finish._settle([verdict], [finish._following(verdict)])
+        found = explained(tx, settle, dict(values))
     assert not [node for node in found if node["Node Type"] == "Seq Scan" and node["Relation Name"] != "run"]

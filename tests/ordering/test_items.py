@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from ordering import attempt, head, items, plans
+from ordering import attempt, finish, head, items, plans
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.items import Edit
 from ordering.model import OnInterrupt, Outcome, State
@@ -74,7 +74,7 @@ def test_an_item_that_is_out_and_gets_another_task_is_taken_back_and_fed_anew(st
     fed = feed(started)
     assert fed
     assert items.edit(started, item_id, Edit(task="other"), actor=ACTOR).state is State.WAITING
-    assert attempt.claim(started, fed.id, session_id=1) is None
+    assert attempt.claim(started, fed.id, session_id=1) == []
     again = feed(started)
     assert again
     assert (again.task, item_of(started, again.id)) == ("other", item_id)
@@ -123,7 +123,7 @@ def test_postponing_what_is_out_lets_the_next_one_go(started: Connection) -> Non
     fed = feed(started)
     assert fed
     items.postpone(started, first, IN_AN_HOUR, actor=ACTOR)
-    assert attempt.claim(started, fed.id, session_id=1) is None
+    assert attempt.claim(started, fed.id, session_id=1) == []
     assert run(started).item_id == second
 
 
@@ -165,7 +165,7 @@ def test_what_runs_is_cancelled_at_once_and_keeps_the_place_until_its_body_is_go
     assert (gone.state, gone.attempts, gone.tries) == (State.CANCELLED, 1, 0)
     assert outcomes(started, first) == [Outcome.INTERRUPTED]
     assert feed(started) is None
-    assert attempt.finish(started, claimed, DONE) is None
+    assert finish.finish(started, claimed, DONE) is None
     assert state(started, first) is State.CANCELLED
     assert events(started, first)[-1] == "late result"
     assert run(started).item_id == second

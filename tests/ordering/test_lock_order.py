@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 from ordering import add, attempt, db, decision, head, items, move, plans, reconcile, session
 from ordering.decide import Ended
 from ordering.errors import RelevoError
+from ordering.finish import Verdict, finish_all
 from ordering.model import First, Last, NewItem, OnInterrupt, Place, Plan
 from tests.conftest import Scale
 from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, LONG_AGO, PROCESS, assert_sound, plan
@@ -41,12 +42,12 @@ def claim(tx: Connection, dice: random.Random) -> None:
         attempt.claim(tx, found, session_id=tx.execute(session.INSERT, vars(PROCESS)).scalar_one())
 
 
-def finish(tx: Connection, dice: random.Random) -> None:
+def end(tx: Connection, dice: random.Random) -> None:
     claimed = "select id from relevo.dispatch where claimed_at is not null and ended_at is null order by random() limit 1"
     found = tx.execute(text(claimed)).scalar_one_or_none()
-    run = attempt.claimed(tx, found) if found is not None else None
-    if run is not None:
-        attempt.finish(tx, run, dice.choice(ENDS))
+    runs = attempt.claimed(tx, found) if found is not None else []
+    if runs:
+        finish_all(tx, [Verdict(run, dice.choice(ENDS)) for run in runs[: dice.randint(1, len(runs))]])
 
 
 def start(tx: Connection, dice: random.Random) -> None:
@@ -58,8 +59,8 @@ VERBS: list[Callable[[Connection, random.Random], object]] = [
     work,
     claim,
     claim,
-    finish,
-    finish,
+    end,
+    end,
     start,
     lambda tx, dice: add.add(tx, dice.choice(PLANS), NewItem("noop"), actor=ACTOR),
     lambda tx, dice: add.add_many(tx, dice.choice(PLANS), [NewItem("noop")] * 3, actor=ACTOR, to=First()),

@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import add, attempt, db, decision, head, items, move, plans, reconcile, session
+from ordering import add, attempt, db, decision, finish, head, items, move, plans, reconcile, session
 from ordering.decide import Ended
 from ordering.errors import RelevoError
+from ordering.finish import Verdict
 from ordering.model import After, First, Last, NewItem, OnFailure, OnInterrupt, Place, State
 from tests.conftest import Scale
 from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, LONG_AGO, PROCESS, assert_sound, order, plan, put
@@ -51,9 +52,9 @@ def worker(engine: Engine, dice: random.Random) -> None:
             with engine.begin() as tx:
                 mine = tx.execute(session.INSERT, vars(PROCESS)).scalar_one()
                 claimed = attempt.claim(tx, fed.id, session_id=mine)
-            if claimed is not None and dice.random() < 0.9:
+            if claimed and dice.random() < 0.9:
                 with engine.begin() as tx:
-                    attempt.finish(tx, claimed, dice.choice(OUTCOMES))
+                    finish.finish_all(tx, [Verdict(each, dice.choice(OUTCOMES)) for each in claimed])
     reconcile.reconcile(engine, lambda _: False)
 
 
@@ -117,7 +118,7 @@ def settle_all(engine: Engine) -> None:
                 for fed in head.feed(tx, plan_id, serial=serial):
                     claimed = attempt.claim(tx, fed.id, session_id=tx.execute(session.INSERT, vars(PROCESS)).scalar_one())
                     assert claimed
-                    assert attempt.finish(tx, claimed, DONE) is State.SUCCEEDED
+                    assert set(finish.finish_all(tx, [Verdict(each, DONE) for each in claimed])) == {State.SUCCEEDED}
             assert_sound(tx)
             if not tx.execute(text("select exists (select from relevo.item where settled_at is null or at_head)")).scalar_one():
                 return
@@ -144,9 +145,8 @@ def test_two_feeders_start_each_plans_items_in_its_order(engine: Engine, scale: 
                 for each in fed:
                     with engine.begin() as tx:
                         claimed = attempt.claim(tx, each.id, session_id=tx.execute(session.INSERT, vars(PROCESS)).scalar_one())
-                    assert claimed
                     with engine.begin() as tx:
-                        attempt.finish(tx, claimed, DONE)
+                        finish.finish_all(tx, [Verdict(each, DONE) for each in claimed])
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(run, range(2)))

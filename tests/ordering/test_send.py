@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import Connection, text
 
 from ordering import head, items, plans
-from ordering.model import Dispatch
+from ordering.model import DEFAULT_QUEUE, Dispatch
 from tests.ordering.acts import ACTOR, claim, feed, plan, put
 
-QUEUE = head.DEFAULT_QUEUE
+QUEUE = DEFAULT_QUEUE
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_the_first_mark_stays(tx: Connection, out: Dispatch) -> None:
 
 
 def test_the_oldest_go_first_up_to_the_limit(tx: Connection) -> None:
-    made = plan(tx, concurrency=5)
+    made = plan(tx, concurrency=10)
     put(tx, 10)
     fed = head.feed(tx, made.id, serial=False)
     for age, each in enumerate(fed):

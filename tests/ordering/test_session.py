@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import attempt, items, plans, session
+from ordering import attempt, finish, items, plans, session
 from ordering.model import Claimed, OnInterrupt, State
 from ordering.reconcile import reconcile
 from ordering.session import Session
@@ -99,7 +99,7 @@ def test_a_result_after_the_process_was_proved_gone_is_late(engine: Engine) -> N
     reconcile(engine, gone)
     with engine.begin() as tx:
         old = items.get(tx, claimed.item_id)
-        assert attempt.finish(tx, claimed, DONE) is None
+        assert finish.finish(tx, claimed, DONE) is None
         assert items.get(tx, claimed.item_id) == old
         assert events(tx, claimed.item_id)[-1] == "late result"
         assert_sound(tx)

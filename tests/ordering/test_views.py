@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import attempt, clock, decision, items, lines, plans, session, views
+from ordering import attempt, clock, decision, finish, items, lines, plans, session, views
 from ordering.errors import Invalid, UnknownItem, UnknownPlan
 from ordering.history import history
 from ordering.lines import Cursor
@@ -222,9 +222,9 @@ def test_a_history_has_attempts_with_their_output_and_the_trail(tx: Connection) 
     (item,) = put(tx)
     claimed = run(tx)
     attempt.write_output(tx, item, 1, head="begin", tail="end", left_out=7)
-    attempt.finish(tx, claimed, BROKEN)
+    finish.finish(tx, claimed, BROKEN)
     decision.retry(tx, item, actor="ana", note="again")
-    attempt.finish(tx, run(tx), DONE)
+    finish.finish(tx, run(tx), DONE)
     found = history(tx, item)
     assert found.now == clock.now(tx)
     assert [(each.number, each.outcome) for each in found.attempts] == [(1, Outcome.FAILED), (2, Outcome.SUCCEEDED)]

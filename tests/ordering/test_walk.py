@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from sqlalchemy import Connection, Engine, text
 
-from ordering import add, attempt, decision, head, items, move, plans
+from ordering import add, attempt, decision, finish, head, items, move, plans
 from ordering.decide import AlreadyDone, Failed, Succeeded
 from ordering.errors import NotAllowed, NotInLine, NotMovable, NotStarted, PlanBlocked, RelevoError
 from ordering.model import UNRESOLVED, After, Before, Claimed, Dispatch, First, Last, NewItem, OnFailure, Place, State
@@ -179,10 +179,9 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def claim(self) -> None:
         assert self.fed
-        claimed = attempt.claim(self.tx, self.fed.id, session_id=acts.dead_session(self.tx))
-        out = self.line.which(State.DISPATCHED)
-        assert [claimed.item_id] if claimed else out == []
-        if claimed:
+        found = attempt.claim(self.tx, self.fed.id, session_id=acts.dead_session(self.tx))
+        assert [each.item_id for each in found] == self.line.which(State.DISPATCHED)
+        for claimed in found:
             self.line.states[claimed.item_id] = State.RUNNING
             self.claimed.append(claimed)
             self.current[claimed.item_id] = claimed
@@ -203,7 +202,7 @@ class Walk(RuleBasedStateMachine):
         item = claimed.item_id
         again = Failed("E", "text", retry_in=timedelta(hours=1))
         ended: dict[str, Succeeded | Failed | AlreadyDone] = {"succeed": DONE, "fail": BROKEN, "retry": again, "already": AlreadyDone("")}
-        found = attempt.finish(self.tx, claimed, ended[how])
+        found = finish.finish(self.tx, claimed, ended[how])
         state = self.state(item)
         if claimed is not self.current[item] or state not in (State.RUNNING, State.INTERRUPTED):
             assert found is None

@@ -121,9 +121,9 @@ STATEMENTS = (
     # The largest batch the item may travel in: halved when a batch died or raised, so that a culprit comes to stand alone.
     "alter table relevo.item add column batch_limit integer check (batch_limit >= 1)",
     "alter table relevo.item add column fact_id bigint references relevo.fact on delete set null",
-    # Of the try that succeeded in a stream, which has no row in attempt: three row writes are all that an item costs.
+    # Of the try that ended last. A success in a stream has no row in attempt: three row writes are all that an item costs.
     "alter table relevo.item add column started_at timestamptz",
-    "alter table relevo.item add column session_id integer",
+    "alter table relevo.item add column ended_dispatch uuid",
     # How often a person let a failed item run again.
     "alter table relevo.item add column replays integer not null default 0",
     # Since when nobody has decided the item.
