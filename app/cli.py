@@ -22,7 +22,7 @@ HELP = """Run plans: ordered lists of work that people curate by hand, one item 
   relevo start nightly                              let it run
   relevo plan show nightly                          see where it stands
 
-Exit codes: 0 done, 1 the work failed or is undecided, 2 the call is wrong, 3 a service is unreachable.
+Exit codes: 0 done, 1 the work failed or is unresolved, 2 the call is wrong, 3 a service is unreachable.
 """
 
 PANELS: dict[str, dict[str, Any]] = {

@@ -75,7 +75,7 @@ def list_(as_json: AsJson = False) -> None:
     if as_json:
         show.as_json(*found)
         return
-    columns = ("plan", "status", "waiting", "out", "postponed", "undecided", "succeeded", "head", "title")
+    columns = ("plan", "status", "waiting", "out", "postponed", "unresolved", "succeeded", "head", "title")
     show.table(columns, (_summary(plan) for plan in found))
 
 
@@ -144,7 +144,7 @@ def _print(
     if plan.run is not None:
         run = f"; run {plan.run.id} ({plan.run.on_failure}) since {show.when(plan.run.started_at)} by {plan.run.started_by}"
     say(f"{plan.name}: {plan.status} ({counts}){run}")
-    for title, listed in (("Out", out), ("Undecided", unresolved), ("Line", line), ("Postponed", postponed), ("Ended last", settled)):
+    for title, listed in (("Out", out), ("Unresolved", unresolved), ("Line", line), ("Postponed", postponed), ("Ended last", settled)):
         if listed:
             say("")
             show.table(
@@ -162,7 +162,7 @@ def _row(item: ItemLine, now: datetime) -> tuple[object, ...]:
 def start(plan: PlanName, on_failure: OnFailureOption = None, by: Actor = None) -> None:
     """Start a plan.
 
-    Its items go out one after the other until nothing is left. Refused while something is undecided.
+    Its items go out one after the other until nothing is left. Refused while something is unresolved.
 
     \b
     Example: relevo start nightly --on-failure continue

@@ -49,7 +49,7 @@ def run_all(
 ) -> None:
     """Add a catalogue's entries in their order, and start.
 
-    What is in the line, out or undecided already is not added again. Brings the platform up first if it is not.
+    What is in the line, out or unresolved already is not added again. Brings the platform up first if it is not.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def repair_all(
     """Repair what failed or was interrupted, and go on.
 
     The repair of each is added at the front and the failed item decided.
-    An entry without a repair runs again itself. Where nothing is undecided, nothing changes.
+    An entry without a repair runs again itself. Where nothing is unresolved, nothing changes.
 
     \b
     Example: relevo repair-all nightly --wait
@@ -103,7 +103,7 @@ def repair_all(
         for each in done.repaired:
             say(f"{name}: item {each.item} " + ("runs again." if each.by == each.item else f"is repaired by item {each.by}."))
         if done.run is None:
-            say(f"{name}: nothing is undecided; nothing was changed.")
+            say(f"{name}: nothing is unresolved; nothing was changed.")
             return None
         return Following(name, done.run.id, now)
 

@@ -19,7 +19,7 @@ from ordering.views import PlanView
 LOOK = 0.5  # seconds between two looks
 OUTAGE = 30.0  # seconds that Postgres may be away (a restart takes a few)
 STUCK = 30.0  # seconds in which nothing takes up what is due
-UNDECIDED_FOR = 15.0  # seconds after which an interruption that may still end by itself is reported
+UNRESOLVED_FOR = 15.0  # seconds after which an interruption that may still end by itself is reported
 PAGE = 1000
 # `settled_at` is when the transaction began, and it may have waited for the plan's lock behind one that began later.
 OVERLAP = timedelta(seconds=20)
@@ -29,14 +29,14 @@ OVERLAP = timedelta(seconds=20)
 class Look:
     """A run as it is now. `changed` are items that started or ended since the look before; `ended` says how the run ended.
 
-    `ended` is drained, paused or halted, or None while the run goes on. `undecided` are the failed and interrupted items.
+    `ended` is drained, paused or halted, or None while the run goes on. `unresolved` are the failed and interrupted items.
     """
 
     plan: PlanView
     done: int
     total: int
     changed: Sequence[ItemLine]
-    undecided: Sequence[ItemLine]
+    unresolved: Sequence[ItemLine]
     ended: str | None
 
 
@@ -65,12 +65,14 @@ class Follower:
         run = tx.execute(RUN, {"id": self._run_id}).one()
         plan = views.plan(tx, self._plan)
         out = lines.out(tx, plan.id, limit=PAGE)
-        undecided = lines.unresolved(tx, plan.id, limit=PAGE)
+        unresolved = lines.unresolved(tx, plan.id, limit=PAGE)
         settled = self._settled(tx, plan.id)
-        changed = [item for item in [*settled, *undecided, *out] if self._is_new(item)]
+        changed = [item for item in [*settled, *unresolved, *out] if self._is_new(item)]
         done = sum(plan.counts[state] for state in (State.SUCCEEDED, State.SKIPPED, State.RESOLVED, State.CANCELLED))
         left = sum(plan.counts[state] for state in (State.WAITING, State.POSTPONED, State.DISPATCHED, State.RUNNING))
-        return Look(plan, done + len(undecided), done + len(undecided) + left, changed, undecided, run.ended_as or self._halted(tx, plan))
+        return Look(
+            plan, done + len(unresolved), done + len(unresolved) + left, changed, unresolved, run.ended_as or self._halted(tx, plan)
+        )
 
     def _settled(self, tx: Connection, plan_id: int) -> list[ItemLine]:
         found: list[ItemLine] = []
@@ -97,12 +99,12 @@ class Follower:
         if head is None or head.state not in (State.FAILED, State.INTERRUPTED):
             return None
         age = (clock.now(tx) - head.since).total_seconds()
-        return None if head.pending and age < UNDECIDED_FOR else "halted"
+        return None if head.pending and age < UNRESOLVED_FOR else "halted"
 
 
 def follow(engine: Engine, follower: Follower, on_look: Callable[[Look], None]) -> Look:
     """Look until the run has ended; the last look. Raises Gone when Postgres, the feeder or the workers are away for long."""
-    # One snapshot a look: a head that is decided meanwhile must not be missing from the list of what is undecided.
+    # One snapshot a look: a head that is decided meanwhile must not be missing from the list of what is unresolved.
     snapshots = engine.execution_options(isolation_level="REPEATABLE READ")
     away_since: float | None = None
     stuck_since: float | None = None
@@ -142,8 +144,8 @@ def _stuck(tx: Connection, look: Look) -> str | None:
 
 def verdict(look: Look) -> str | None:
     """Why the run that ended so is not a success, naming what failed; None if it is one."""
-    named = ", ".join(f"{item.id} {(item.title or item.task)[:80]!r} ({item.state})" for item in look.undecided[:20])
-    more = f" and {len(look.undecided) - 20} more" if len(look.undecided) > 20 else ""
+    named = ", ".join(f"{item.id} {(item.title or item.task)[:80]!r} ({item.state})" for item in look.unresolved[:20])
+    more = f" and {len(look.unresolved) - 20} more" if len(look.unresolved) > 20 else ""
     name = look.plan.name
     match look.ended:
         case "paused":
@@ -151,7 +153,7 @@ def verdict(look: Look) -> str | None:
             return f"Plan {name!r} was paused; {waiting} items wait, `relevo start {name}` lets it go on."
         case "halted":
             return f"Plan {name!r} halted at {named}{more}; see `relevo show ITEM`; retry, skip or resolve it, or `relevo repair-all`."
-        case _ if look.undecided:
-            return f"Plan {name!r} drained with undecided items: {named}{more}; retry, skip or resolve each, or use `relevo repair-all`."
+        case _ if look.unresolved:
+            return f"Plan {name!r} drained with unresolved items: {named}{more}; retry, skip or resolve each, or use `relevo repair-all`."
         case _:
             return None

@@ -1,4 +1,4 @@
-"""Repair-all: put the repair of everything undecided at the front of the line, decide it, and let the plan go on."""
+"""Repair-all: put the repair of everything unresolved at the front of the line, decide it, and let the plan go on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ordering.model import First, NewItem
 
 @dataclass(frozen=True)
 class Repaired:
-    """An undecided item and the item that mends it: its repair, or itself again."""
+    """An unresolved item and the item that mends it: its repair, or itself again."""
 
     item: int
     by: int

@@ -36,13 +36,13 @@ class AllAdded:
 
 
 def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, actor: str) -> AllAdded:
-    """Add the entries of `plan` (or those of `keys`, in that order) that are not in the line or undecided, and start it.
+    """Add the entries of `plan` (or those of `keys`, in that order) that are not in the line or unresolved, and start it.
 
     The plan is created if it is missing and takes the settings and schedules that the catalogue states. While a run is open, what
     it has done already is left out, so that a second call adds nothing twice, however far the first one's items have come by then.
     Entries with `once` that have succeeded are always left out. The plan's row lock lets one call in after the other.
 
-    Raises Invalid for an unknown key, UnknownTask, PlanBlocked while a serial plan has undecided items; nothing is added then.
+    Raises Invalid for an unknown key, UnknownTask, PlanBlocked while a serial plan has unresolved items; nothing is added then.
     """
     entries = [_entry(plan, key) for key in dict.fromkeys(keys)] if keys else list(plan.entries)
     require(tx, (work.task for entry in entries for work in (entry.work, entry.repair) if work is not None))
@@ -76,7 +76,7 @@ UNSETTLED = text(f"""
 
 
 def _unsettled(tx: Connection, plan: Plan, entries: Sequence[Entry]) -> dict[str, str]:
-    """By key, the states of the entries' items that are in the line, out or undecided."""
+    """By key, the states of the entries' items that are in the line, out or unresolved."""
     rows = tx.execute(UNSETTLED, {"plan_id": plan.id, "keys": [entry.key for entry in entries]})
     return {row.entry: row.state for row in rows}
 

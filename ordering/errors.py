@@ -54,7 +54,7 @@ class PlanBlocked(RelevoError):
     def __init__(self, plan: str, items: Sequence[tuple[int, str, str]]) -> None:
         named = ", ".join(f"{item_id} {title!r} ({state})" for item_id, title, state in items)
         super().__init__(
-            f"Plan {plan!r} has undecided items: {named}; retry, skip or resolve each (for example `relevo retry {items[0][0]}`) first."
+            f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each (for example `relevo retry {items[0][0]}`) first."
         )
         self.items = list(items)
 

@@ -154,6 +154,10 @@ def _written(ended: Ended) -> _Written:
 RECORDED = text("select state from relevo.item where id = :item_id and ended_dispatch = :dispatch_id")
 
 
+# What a task made of its item before the body ran, in the words of the trail.
+BEFORE_THE_BODY = {State.SKIPPED: "skip", State.POSTPONED: "postpone"}
+
+
 def _told(tx: Connection, verdict: Verdict, following: Next, settled: bool) -> State | None:
     """The item's new state, with the line that the trail gets where no attempt tells of it."""
     run, ended = verdict.run, verdict.ended
@@ -164,7 +168,14 @@ def _told(tx: Connection, verdict: Verdict, following: Next, settled: bool) -> S
             _keep_late(tx, run, following.outcome, written.reason or written.error or "")
         return State(known) if known else None
     if following.outcome is None and not isinstance(ended, PutBack):
-        audit.record(tx, actor=f"task {run.task}", action=following.state, plan_id=run.plan_id, item_id=run.item_id, reason=written.reason)
+        audit.record(
+            tx,
+            actor=f"task {run.task}",
+            action=BEFORE_THE_BODY[following.state],
+            plan_id=run.plan_id,
+            item_id=run.item_id,
+            reason=written.reason,
+        )
     return following.state
 
 
@@ -174,7 +185,7 @@ def _keep_late(tx: Connection, run: Claimed, outcome: Outcome | None, detail: st
     audit.record(
         tx,
         actor="relevo",
-        action="late result",
+        action="fence",
         plan_id=run.plan_id,
         item_id=run.item_id,
         after={"dispatch": str(run.dispatch_id), "outcome": outcome, "detail": detail[:2000]},

@@ -113,7 +113,7 @@ def waiting(tx: Connection, plan_id: int, *, limit: int, after: Cursor | None = 
     return Page(found, Cursor(found[-1].position, found[-1].id) if found and len(rows) > limit else None)
 
 
-UNDECIDED = text(f"""
+UNRESOLVED = text(f"""
     select {LINE} where i.plan_id = :plan_id and i.state in ('failed', 'interrupted')
     order by i.position, i.id limit :limit
 """)
@@ -130,7 +130,7 @@ ENDED = text(f"""
 
 def unresolved(tx: Connection, plan_id: int, *, limit: int = PAGE_LIMIT) -> list[ItemLine]:
     """Failed and interrupted items, in their order."""
-    return _lines(tx, UNDECIDED, plan_id, limit)
+    return _lines(tx, UNRESOLVED, plan_id, limit)
 
 
 def postponed(tx: Connection, plan_id: int, *, limit: int = PAGE_LIMIT) -> list[ItemLine]:

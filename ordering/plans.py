@@ -212,7 +212,7 @@ def close_if_drained(tx: Connection, plan_id: int) -> bool:
         return False
     ended = tx.execute(END_RUN, {"plan_id": plan_id, "ended_as": "drained"}).first() is not None
     if ended:
-        audit.record(tx, actor="relevo", action="drained", plan_id=plan_id)
+        audit.record(tx, actor="relevo", action="drain", plan_id=plan_id)
     return ended
 
 
@@ -220,7 +220,7 @@ HAS_WAITING = text(f"select {FIRST_WAITING} is true")
 
 
 def autostart(tx: Connection, plan: Plan, *, actor: str) -> None:
-    """Begin a run of the locked `plan` if it starts by itself, something waits and nothing is undecided."""
+    """Begin a run of the locked `plan` if it starts by itself, something waits and nothing is unresolved."""
     if not (plan.serial and plan.autostart) or tx.execute(UNRESOLVED, {"plan_id": plan.id}).first() is not None:
         return
     if tx.execute(HAS_WAITING, {"plan_id": plan.id}).scalar_one():

@@ -96,7 +96,7 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
             audit.record(
                 tx,
                 actor="relevo",
-                action="interrupted",
+                action="interrupt",
                 plan_id=dispatch.plan_id,
                 item_id=row.id,
                 reason=evidence,

@@ -62,7 +62,7 @@ STILL_MINE = text("""
 
 
 def retake(tx: Connection, session_id: int) -> set[UUID]:
-    """Take the lock of this living process again on a new connection and put what is still undecided back to running.
+    """Take the lock of this living process again on a new connection and put what is still unresolved back to running.
 
     Waits for the lock (the old backend may linger a moment; bounded by lock_timeout). Returns the dispatches that are still
     this session's: the body of any other has been decided meanwhile and must stop.
@@ -75,7 +75,7 @@ def retake(tx: Connection, session_id: int) -> set[UUID]:
             audit.record(
                 tx,
                 actor="relevo",
-                action="retaken",
+                action="retake",
                 plan_id=row.plan_id,
                 item_id=row.item_id,
                 after={"session": session_id},

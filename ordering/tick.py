@@ -64,7 +64,7 @@ def tick(tx: Connection, schedule_id: int) -> list[int]:
     if found.skipped:
         before = found.made[0] if found.made else found.next
         left_out = {"schedule": seen.name, "from": seen.next_at, "before": before}
-        audit.record(tx, actor=actor, action="missed", plan_id=plan.id, after=left_out, reason=f"missed: {seen.missed}")
+        audit.record(tx, actor=actor, action="miss", plan_id=plan.id, after=left_out, reason=f"missed: {seen.missed}")
     added: list[int] = []
     for at in found.made:
         key = f"{actor} {at:%Y-%m-%dT%H:%M:%SZ}"

@@ -192,7 +192,7 @@ class Warden(threading.Thread):
             audit.record(
                 tx,
                 actor=f"worker {self._me.worker}",
-                action="refused",
+                action="refuse",
                 reason=reason,
                 after={"size": size, "preview": preview, "dispatch": task_id, "task": task_name},
             )

@@ -112,7 +112,7 @@ def test_a_blocked_plan_is_not_started_and_decisions_free_it(line: Relevo, engin
     blocked = line("start", "line")
     assert (blocked.code, blocked.refusal()) == (
         1,
-        "Plan 'line' has undecided items: 1 'one' (failed), 2 'two' (failed), 3 'three' (failed); "
+        "Plan 'line' has unresolved items: 1 'one' (failed), 2 'two' (failed), 3 'three' (failed); "
         "retry, skip or resolve each (for example `relevo retry 1`) first.",
     )
     assert ok(line("skip", failed[0], "--note", "obsolete")) == "Skipped item 1.\n"
@@ -129,7 +129,7 @@ def test_a_plan_is_shown_with_everything_that_matters(line: Relevo, engine: Engi
     ok(line("postpone", 3, "--for", "1h"))
     said = ok(line("plan", "show", "line"))
     assert said.startswith("line: halted (1 waiting, 1 postponed, 1 failed); run 1 (halt) since 20")
-    for part in ("Undecided:", "it broke", "Line:", "two", "Postponed:", "three"):
+    for part in ("Unresolved:", "it broke", "Line:", "two", "Postponed:", "three"):
         assert part in said
     (shown,) = objects(line("plan", "show", "line", "--json"))
     assert [each["id"] for each in shown["unresolved"]] == [1]

@@ -99,12 +99,12 @@ def test_waiting_ends_with_1_and_names_what_failed_and_a_repair_lets_the_rest_ru
     )
     blocked = both("run-all", "first", "--wait")
     assert (blocked.code, blocked.out) == (1, "")
-    assert blocked.err.startswith("relevo: Plan 'first' has undecided items: 2 'break' (failed)")
+    assert blocked.err.startswith("relevo: Plan 'first' has unresolved items: 2 'break' (failed)")
     with engine.begin() as tx:  # the repair must not fail as its entry did
         tx.execute(text("update relevo.item set title = 'mended' where id = 2"))
     repaired = ok(both("repair-all", "--wait"))
     assert "first: item 2 is repaired by item 5.\n" in repaired
-    assert "second: nothing is undecided; nothing was changed.\n" in repaired
+    assert "second: nothing is unresolved; nothing was changed.\n" in repaired
     assert "1 Ana" not in repaired  # it ended before
     assert repaired.splitlines()[-1] == "first: done, 4 of 4."
     assert ok(both("repair-all", "--wait")).count("nothing was changed") == 2
@@ -112,11 +112,11 @@ def test_waiting_ends_with_1_and_names_what_failed_and_a_repair_lets_the_rest_ru
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_run_that_drains_with_undecided_items_is_no_success(both: Relevo, tmp_path: Path) -> None:
+def test_a_run_that_drains_with_unresolved_items_is_no_success(both: Relevo, tmp_path: Path) -> None:
     written(tmp_path, TWO_PLANS.replace("[plans.first]", '[plans.first]\n    on_failure = "continue"', 1))
     drained = both("run-all", "first", "--wait")
     assert drained.code == 1
-    assert "drained with undecided items: 2 'break' (failed)" in drained.err
+    assert "drained with unresolved items: 2 'break' (failed)" in drained.err
 
 
 def test_a_plan_that_is_not_in_the_catalogue_can_be_repaired(both: Relevo, engine: Engine) -> None:
@@ -182,9 +182,9 @@ def test_an_interruption_that_is_final_halts_and_one_that_may_pass_is_waited_for
         claimed = run(tx)
         lose(tx, claimed)
         assert follower.look(tx).ended is None
-    monkeypatch.setattr(follow, "UNDECIDED_FOR", 0.2)
+    monkeypatch.setattr(follow, "UNRESOLVED_FOR", 0.2)
     assert "halted at 1 'one' (interrupted)" in str(follow.verdict(to_the_end(engine, follower)))
-    monkeypatch.setattr(follow, "UNDECIDED_FOR", 1000)
+    monkeypatch.setattr(follow, "UNRESOLVED_FOR", 1000)
     with engine.begin() as tx:
         tx.execute(text("update relevo.dispatch set ended_at = now()"))
         assert follower.look(tx).ended == "halted"

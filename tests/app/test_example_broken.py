@@ -31,4 +31,4 @@ def test_it_halts_is_repaired_and_goes_on(env: dict[str, str], tmp_path: Path) -
     shown = command("show", "3", env=env, cwd=tmp_path)
     assert b"stock: 3 kinds" in shown.stdout
     healthy = command("repair-all", "--wait", *catalogue, env=env, cwd=tmp_path)
-    assert (healthy.returncode, healthy.stdout) == (0, b"stocktaking: nothing is undecided; nothing was changed.\n")
+    assert (healthy.returncode, healthy.stdout) == (0, b"stocktaking: nothing is unresolved; nothing was changed.\n")

@@ -1,4 +1,4 @@
-"""Repair-all: what is undecided is mended at the front in the preset order, and the plan goes on."""
+"""Repair-all: what is unresolved is mended at the front in the preset order, and the plan goes on."""
 
 import threading
 from pathlib import Path

@@ -135,10 +135,10 @@ def test_an_unknown_key_is_refused_with_those_that_are_known(tx: Connection, thr
     assert events(tx) == []
 
 
-def test_an_undecided_item_is_named_and_nothing_is_added(tx: Connection, three: CataloguePlan) -> None:
+def test_an_unresolved_item_is_named_and_nothing_is_added(tx: Connection, three: CataloguePlan) -> None:
     run(tx, three, "b")
     end(tx, BROKEN)
-    with pytest.raises(PlanBlocked, match=r"undecided items: \d+ 'b'"):
+    with pytest.raises(PlanBlocked, match=r"unresolved items: \d+ 'b'"):
         run(tx, three, "a")
     assert entries(tx) == []
 

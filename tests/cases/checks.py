@@ -38,7 +38,7 @@ STANDING = """
 
 
 def nothing_lost(kit: Kit) -> None:
-    """1: every accepted item is waiting for a reason that can be told, out, undecided with evidence, or settled."""
+    """1: every accepted item is waiting for a reason that can be told, out, unresolved with evidence, or settled."""
 
     def odd() -> list[Any]:
         rows = {row.id: row for row in kit.sql(STANDING)}

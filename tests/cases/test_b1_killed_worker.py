@@ -23,7 +23,7 @@ def interrupted_with_evidence(kit: Kit, body: Note, seconds: float = 2.0) -> Non
 
 
 def start_refuses_until_decided(kit: Kit, plan: str, cut: int, behind: int) -> None:
-    """`start` says which item is undecided; a retry, of a shorter nap, lets the same run go on to its end."""
+    """`start` says which item is unresolved; a retry, of a shorter nap, lets the same run go on to its end."""
     run = kit.view(plan).run
     with kit.tx() as tx, pytest.raises(PlanBlocked, match=f"{cut}.*interrupted"):
         plans.start(tx, plan, actor=ACTOR)

@@ -19,7 +19,7 @@ def test_unknown_task_then_a_worker_that_knows_it(kit: Kit) -> None:
     kit.wait_done(wanted=ordinary)
     assert not kit.starts(behind)
     assert kit.view("x").status == "halted"
-    (event,) = kit.events("refused")
+    (event,) = kit.events("refuse")
     assert event.after["task"] == "probe.later"
 
     newer = kit.catalogue(["tests.cases.probe_tasks", "tests.cases.later_tasks"], name="newer.toml")

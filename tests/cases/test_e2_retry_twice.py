@@ -14,7 +14,7 @@ from tests.cases.line import act, at_once
 from tests.conftest import Scale
 
 
-def undecided(kit: Kit, plan: str = "a") -> list[int]:
+def unresolved(kit: Kit, plan: str = "a") -> list[int]:
     with kit.tx() as tx:
         return [item.id for item in lines.unresolved(tx, plans.get(tx, plan).id)]
 
@@ -39,7 +39,7 @@ def test_retry_pressed_five_times_at_once(kit: Kit, scale: Scale) -> None:
         assert len(kit.starts(item)) == 2
         decisions = kit.sql("select id from relevo.event where item_id = :item and action = 'retry'", item=item)
         assert len(decisions) == 1, "one person decided"
-        assert undecided(kit) == []
+        assert unresolved(kit) == []
     checks(kit)
 
 
@@ -48,7 +48,7 @@ def test_retry_of_one_beside_retry_of_all(kit: Kit) -> None:
     kit.plan("a", start=False, on_failure=OnFailure.CONTINUE)
     free = kit.folder / "free"
     failing = kit.add_many("a", [NewItem("probe.fail_until", [str(free)]) for _ in range(3)])
-    wait_until(lambda: undecided(kit) == failing, 20, "all have failed")
+    wait_until(lambda: unresolved(kit) == failing, 20, "all have failed")
     free.touch()
     first = failing[0]
     processes = [commandline.popen(kit, "retry", *map(str, failing))]
@@ -58,7 +58,7 @@ def test_retry_of_one_beside_retry_of_all(kit: Kit) -> None:
     decided = kit.sql("select id from relevo.event where item_id = :item and action = 'retry'", item=first)
     assert (codes.count(0), codes.count(2), len(decided)) == (1, 5, 1), [(*each, code) for each, code in zip(answers, codes, strict=True)]
     all_won = codes[0] == 0
-    assert undecided(kit) == ([] if all_won else failing[1:]), "all or none, and never what somebody else has decided"
+    assert unresolved(kit) == ([] if all_won else failing[1:]), "all or none, and never what somebody else has decided"
     if not all_won:
         commandline.call(kit, "retry", *map(str, failing[1:]))
     kit.start("a")

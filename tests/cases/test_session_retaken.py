@@ -26,11 +26,11 @@ def test_cut_for_two_seconds_while_a_body_runs(kit: Kit) -> None:
     wait_until(lambda: time.monotonic() > cut_at + 2, 3, "two seconds have passed")
     proxy.refusing = False
     kit.wait_state(item, State.RUNNING, seconds=3)
-    assert kit.outcomes(item) == [], "undecided, it is not an attempt that ended"
+    assert kit.outcomes(item) == [], "unresolved, it is not an attempt that ended"
     kit.wait_done(10)
     assert kit.outcomes(item) == ["succeeded"]
     assert len(kit.starts(item)) == 1
-    assert [event.reason for event in kit.events("retaken")] == ["the process lives; only its connection was lost"]
+    assert [event.reason for event in kit.events("retake")] == ["the process lives; only its connection was lost"]
     checks(kit)
 
 

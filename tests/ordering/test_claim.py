@@ -134,7 +134,7 @@ def test_a_claimed_dispatch_is_not_refused(started: Connection) -> None:
     claimed = run(started)
     finish.refuse(started, claimed.dispatch_id, "noop", BROKEN)
     assert state(started, claimed.item_id) is State.RUNNING
-    assert "late result" not in events(started)
+    assert "fence" not in events(started)
 
 
 def item(tx: Connection, dispatch_id: object) -> int:

@@ -76,7 +76,7 @@ def test_a_decision_lets_the_same_run_go_on(started: Connection, verb: Verb, to:
 
 @pytest.mark.parametrize(("verb", "_", "name"), VERBS)
 @pytest.mark.parametrize("kind", [each for each in State if each not in UNRESOLVED])
-def test_only_what_is_undecided_is_decided(started: Connection, verb: Verb, _: State, name: str, kind: State) -> None:
+def test_only_what_is_unresolved_is_decided(started: Connection, verb: Verb, _: State, name: str, kind: State) -> None:
     item_id = bring(started, kind)
     old = items.get(started, item_id)
     with pytest.raises(NotAllowed, match=f"Item {item_id} is {kind}, so it cannot be {name}; "):
@@ -121,7 +121,7 @@ def test_deciding_an_interruption_whose_process_lives_fences_it(started: Connect
     assert state(started, claimed.item_id) is State.RUNNING
     assert finish.finish(started, again, DONE) is State.SUCCEEDED
     assert outcomes(started, claimed.item_id) == [Outcome.INTERRUPTED, Outcome.SUCCEEDED]
-    assert "late result" in events(started, claimed.item_id)
+    assert "fence" in events(started, claimed.item_id)
     assert_sound(started)
 
 

@@ -104,7 +104,7 @@ def test_one_added_in_front_of_a_waiting_head_goes(started: Connection) -> None:
 
 
 @pytest.mark.parametrize("kind", [State.DISPATCHED, State.RUNNING, State.FAILED, State.INTERRUPTED])
-def test_an_undecided_head_keeps_its_place(started: Connection, kind: State) -> None:
+def test_an_unresolved_head_keeps_its_place(started: Connection, kind: State) -> None:
     bring(started, kind)
     put(started)
     assert not ready(started)

@@ -54,6 +54,8 @@ def test_a_serial_plan_after_each_end(
     halted = to is State.FAILED and policy is OnFailure.HALT
     assert (item.state, item.at_head, item.attempts, item.tries) == (to, halted, int(outcome is not None), tries)
     assert outcomes(tx, first) == ([outcome] if outcome else [])
+    if outcome is None:
+        assert events(tx, first)[-1] == ("skip" if to is State.SKIPPED else "postpone")
     assert_sound(tx)
     fed = feed(tx)
     blocked = halted or to is State.WAITING  # a retry in line is the head-to-be, and the line waits for it
@@ -134,7 +136,7 @@ def test_the_same_finish_again_gives_the_same_answer_and_changes_nothing(tx: Con
     assert finish.finish(tx, claimed, DONE) is State.SUCCEEDED
     assert finish.finish(tx, claimed, DONE) is State.SUCCEEDED
     assert outcomes(tx, claimed.item_id) == [Outcome.SUCCEEDED]
-    assert "late result" not in events(tx)
+    assert "fence" not in events(tx)
 
 
 @pytest.mark.parametrize("ended", [each for each, *_ in TABLE])
@@ -149,7 +151,7 @@ def test_a_result_after_somebody_decided_changes_nothing_and_is_kept(tx: Connect
     assert finish.finish(tx, claimed, ended) is None
     assert items.get(tx, item_id) == old
     assert outcomes(tx, item_id) == [Outcome.INTERRUPTED]
-    late = tx.execute(text("select after ->> 'dispatch' from relevo.event where action = 'late result'")).scalar_one()
+    late = tx.execute(text("select after ->> 'dispatch' from relevo.event where action = 'fence'")).scalar_one()
     assert late == str(claimed.dispatch_id)
     assert_sound(tx)
 
@@ -169,7 +171,7 @@ def test_a_result_of_an_earlier_dispatch_is_fenced(tx: Connection) -> None:
     assert_sound(tx)
 
 
-def test_a_result_in_hand_undoes_an_undecided_interruption(tx: Connection) -> None:
+def test_a_result_in_hand_undoes_an_unresolved_interruption(tx: Connection) -> None:
     plan(tx)
     plans.start(tx, "line", actor=ACTOR)
     (item_id,) = put(tx)

@@ -167,7 +167,7 @@ def test_what_runs_is_cancelled_at_once_and_keeps_the_place_until_its_body_is_go
     assert feed(started) is None
     assert finish.finish(started, claimed, DONE) is None
     assert state(started, first) is State.CANCELLED
-    assert events(started, first)[-1] == "late result"
+    assert events(started, first)[-1] == "fence"
     assert run(started).item_id == second
     assert_sound(started)
 

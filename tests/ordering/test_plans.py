@@ -89,16 +89,16 @@ def test_start_of_a_running_plan_changes_its_policy_and_only_that(tx: Connection
     assert events(tx).count("start") == 2
 
 
-@pytest.mark.parametrize("undecided", [State.FAILED, State.INTERRUPTED])
+@pytest.mark.parametrize("unresolved", [State.FAILED, State.INTERRUPTED])
 @pytest.mark.parametrize("policy", list(OnFailure))
-def test_start_is_refused_while_anything_is_undecided(tx: Connection, undecided: State, policy: OnFailure) -> None:
+def test_start_is_refused_while_anything_is_unresolved(tx: Connection, unresolved: State, policy: OnFailure) -> None:
     plan(tx, on_failure=policy)
     plans.start(tx, "line", actor=ACTOR)
-    item_id = bring(tx, undecided)
+    item_id = bring(tx, unresolved)
     for paused in (False, True):
-        with pytest.raises(PlanBlocked, match=f"{item_id} 'noop' \\({undecided}\\); retry, skip or resolve") as refusal:
+        with pytest.raises(PlanBlocked, match=f"{item_id} 'noop' \\({unresolved}\\); retry, skip or resolve") as refusal:
             plans.start(tx, "line", actor=ACTOR)
-        assert refusal.value.items == [(item_id, "noop", undecided)]
+        assert refusal.value.items == [(item_id, "noop", unresolved)]
         if not paused and open_run(tx):
             plans.pause(tx, "line", actor=ACTOR)
     decision.skip(tx, item_id, actor=ACTOR)
@@ -151,7 +151,7 @@ def test_a_run_drains_when_nothing_is_waiting_out_or_postponed(tx: Connection) -
     items.cancel(tx, second, actor=ACTOR)
     assert feed(tx) is None
     assert not open_run(tx)
-    assert events(tx)[-1] == "drained"
+    assert events(tx)[-1] == "drain"
     assert state(tx, first) is State.SUCCEEDED
 
 
@@ -186,7 +186,7 @@ def test_autostart_has_the_refusal_of_start(tx: Connection) -> None:
     assert order(tx) == [later]
 
 
-def test_settling_the_last_undecided_of_an_empty_autostart_plan_starts_nothing(tx: Connection) -> None:
+def test_settling_the_last_unresolved_of_an_empty_autostart_plan_starts_nothing(tx: Connection) -> None:
     plan(tx, autostart=True, on_failure=OnFailure.CONTINUE)
     put(tx)
     broken = end(tx, BROKEN)

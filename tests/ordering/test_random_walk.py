@@ -27,7 +27,7 @@ def two(tx: Connection) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def undecided(tx: Connection) -> int:
+def unresolved(tx: Connection) -> int:
     found = "select id from relevo.item where state in ('failed', 'interrupted') order by random() limit 1"
     return tx.execute(text(found)).scalar_one_or_none() or 0
 
@@ -39,7 +39,7 @@ PERSON: list[Callable[[Connection, random.Random], object]] = [
     lambda tx, dice: items.postpone(tx, two(tx)[0], dice.choice([IN_AN_HOUR, LONG_AGO, LONG_AGO]), actor=ACTOR),
     lambda tx, dice: items.cancel(tx, two(tx)[0], actor=ACTOR),
     lambda tx, dice: items.edit(tx, two(tx)[0], items.Edit(task=dice.choice(["noop", "other"])), actor=ACTOR),
-    *[lambda tx, dice: dice.choice([decision.retry, decision.skip])(tx, undecided(tx), actor=ACTOR)] * 6,
+    *[lambda tx, dice: dice.choice([decision.retry, decision.skip])(tx, unresolved(tx), actor=ACTOR)] * 6,
     lambda tx, dice: decision.retry(tx, two(tx)[0], actor=ACTOR),
     *[lambda tx, dice: plans.start(tx, dice.choice(list(PLANS)), actor=ACTOR)] * 3,
 ]

@@ -60,7 +60,7 @@ def test_what_was_lost_is_marked_with_the_evidence_and_keeps_its_place(engine: E
         for part in ("process lost", "host host", "process 4242", "worker worker", "open since 20"):
             assert part in item.error
         assert outcomes(tx, claimed.item_id) == [Outcome.INTERRUPTED]
-        after = tx.execute(text("select after from relevo.event where action = 'interrupted'")).scalar_one()
+        after = tx.execute(text("select after from relevo.event where action = 'interrupt'")).scalar_one()
         assert (after["host"], after["pid"]) == ("host", 4242)
         assert after["since"]
         assert feed(tx) is None
@@ -119,7 +119,7 @@ def test_what_is_proved_alive_keeps_its_items_and_is_marked_once(engine: Engine)
     assert seen(engine, claimed.item_id) is State.INTERRUPTED
     assert len(sessions(engine)) == 1
     with engine.begin() as tx:
-        assert events(tx, claimed.item_id).count("interrupted") == 1
+        assert events(tx, claimed.item_id).count("interrupt") == 1
 
 
 def test_a_poison_pill_ends_after_its_tries(engine: Engine) -> None:

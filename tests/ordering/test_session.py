@@ -48,7 +48,7 @@ def free(tx: Connection, session_id: int) -> bool:
     return bool(tx.execute(lock, {"class": session.LOCK_CLASS, "id": session_id}).scalar_one())
 
 
-def test_a_living_process_takes_its_session_and_what_is_undecided_again(engine: Engine) -> None:
+def test_a_living_process_takes_its_session_and_what_is_unresolved_again(engine: Engine) -> None:
     claimed, mine = running(engine)
     assert reconcile(engine, alive) == 1
     with engine.connect() as worker:
@@ -57,7 +57,7 @@ def test_a_living_process_takes_its_session_and_what_is_undecided_again(engine: 
         with engine.begin() as tx:
             item = items.get(tx, claimed.item_id)
             assert (item.state, item.at_head, item.attempts, item.tries, item.error) == (State.RUNNING, True, 0, 0, None)
-            assert events(tx, claimed.item_id)[-1] == "retaken"
+            assert events(tx, claimed.item_id)[-1] == "retake"
             assert_sound(tx)
         assert reconcile(engine, gone) == 0
         worker.invalidate()
@@ -101,7 +101,7 @@ def test_a_result_after_the_process_was_proved_gone_is_late(engine: Engine) -> N
         old = items.get(tx, claimed.item_id)
         assert finish.finish(tx, claimed, DONE) is None
         assert items.get(tx, claimed.item_id) == old
-        assert events(tx, claimed.item_id)[-1] == "late result"
+        assert events(tx, claimed.item_id)[-1] == "fence"
         assert_sound(tx)
 
 

@@ -102,7 +102,7 @@ def test_all_is_bounded_to_the_latest(tx: Connection) -> None:
     assert len(missed(tx)) == 1
 
 
-def test_a_tick_counts_also_while_the_item_before_is_undecided(tx: Connection) -> None:
+def test_a_tick_counts_also_while_the_item_before_is_unresolved(tx: Connection) -> None:
     plan(tx)
     plans.start(tx, "line", actor=ACTOR)
     failed = bring(tx, State.FAILED)

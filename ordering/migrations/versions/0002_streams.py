@@ -144,7 +144,7 @@ STATEMENTS = (
     """
     create index item_dead on relevo.item (error_group, plan_id, position, id) include (state, unresolved_at, dispatch_id)
         where state in ('failed', 'interrupted')""",
-    "create index event_refused on relevo.event (id) where action = 'refused'",
+    "create index event_refused on relevo.event (id) where action = 'refuse'",
     "create index item_fact on relevo.item (fact_id) where fact_id is not null",
     # What a stream may hand out; a thousand items in backoff at its front cost its feeders nothing.
     "create index item_ready on relevo.item (plan_id, position, id) where state = 'waiting' and not_before is null",
