@@ -1,4 +1,4 @@
-"""The command `show`: one item, its attempts with what they printed, and its trail."""
+"""The command `show`: one item, its steps, its attempts with what they printed, and its trail."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.terminal_text import many_lines
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ordering.history import AttemptView, EventView, History
+    from ordering.history import AttemptView, EventView, History, StepView
 
 
 def show_(item: ItemId, as_json: AsJson = False) -> None:
-    """Show one item: arguments, attempts, output, trail.
+    """Show one item: arguments, steps, attempts, output, trail.
 
     \b
     Example: relevo show 12
@@ -55,6 +55,9 @@ def _print(found: History) -> None:
     if item.error:
         say("  error:")
         _block(item.error)
+    if found.steps:
+        say("Steps:")
+        show.table(("step", "name", "state", "attempt", "took", "result"), (_step(step, found.now) for step in found.steps))
     for attempt in found.attempts:
         _attempt(attempt, found.now)
     if found.events:
@@ -77,6 +80,16 @@ def _attempt(attempt: AttemptView, now: datetime) -> None:
     if attempt.error and attempt.outcome == "failed":
         say("  error:")
         _block(attempt.error)
+
+
+def _step(step: StepView, now: datetime) -> tuple[object, ...]:
+    if step.kind == "sleep":
+        state = "slept" if step.done else f"sleeps until {show.when(step.wake_at)}"
+    else:
+        state = "done" if step.done and step.error is None else "failed"
+        state += f", {step.failures} failures" if step.failures > 1 else ", 1 failure" if step.failures else ""
+    took = show.ago(step.started_at, step.ended_at or now)
+    return step.number, step.name, state, step.attempt, took, step.error.splitlines()[0] if step.error else step.result
 
 
 def _block(text: str) -> None:

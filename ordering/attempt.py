@@ -18,6 +18,7 @@ TOUCH = text("""
 """)
 READ = text("""
     select i.id, i.plan_id, p.name, p.concurrency = 1 as serial, i.task, i.args, i.kwargs, i.attempts, i.tries,
+        i.created_at, exists (select from relevo.step s where s.item_id = i.id) as stepped,
         coalesce(i.max_attempts, t.max_attempts, p.max_attempts, :max_attempts) as max_attempts,
         coalesce(i.on_interrupt, t.on_interrupt, p.on_interrupt,
             case when p.concurrency = 1 then 'hold' else 'requeue' end) as on_interrupt, d.size
@@ -65,6 +66,8 @@ def _claimed(dispatch_id: UUID, row: Any) -> Claimed:
         tries=row.tries,
         max_attempts=row.max_attempts,
         on_interrupt=OnInterrupt(row.on_interrupt),
+        created_at=row.created_at,
+        stepped=row.stepped,
         size=row.size,
     )
 

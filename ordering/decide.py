@@ -24,7 +24,8 @@ class Succeeded:
 class Failed:
     """The body raised. `retry_in` is what the task itself asked for; `final` forbids a try on the platform's own account.
 
-    `allowed` is how many tries the task asked for with this retry, in place of the item's.
+    `allowed` is how many tries the task asked for with this retry, in place of the item's. `counts` is False for a retry of a step,
+    which uses up the step's retries and no try of the item.
     """
 
     reason: str
@@ -34,6 +35,7 @@ class Failed:
     args: list[Json] | None = None
     kwargs: dict[str, Json] | None = None
     allowed: int | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,16 @@ class PutBack:
     limit: int | None = None
 
 
-Ended = Succeeded | Failed | AlreadyDone | NotYet | PutBack
+@dataclass(frozen=True)
+class Asleep:
+    """The body sleeps at its step `number` for `duration` from now, and goes on behind it when the item is fed again."""
+
+    number: int
+    name: str
+    duration: timedelta
+
+
+Ended = Succeeded | Failed | AlreadyDone | NotYet | PutBack | Asleep
 
 
 @dataclass(frozen=True)
@@ -97,6 +108,10 @@ def after(ended: Ended, *, serial: bool, tries: int, max_attempts: int, jitter: 
             return Next(State.POSTPONED, None)
         case PutBack():
             return Next(State.WAITING, None)
+        case Asleep(duration=duration):
+            return Next(State.POSTPONED, None, delay=duration)
+        case Failed(retry_in=timedelta() as retry_in, counts=False):
+            return Next(State.WAITING, Outcome.FAILED, delay=retry_in)
         case Failed(retry_in=retry_in, final=final, allowed=allowed):
             left = tries + 1 < (allowed or max_attempts)
             if retry_in is not None and left:

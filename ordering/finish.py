@@ -12,9 +12,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import audit, plans
+from ordering import audit, plans, steps
 from ordering.attempt import END_IF_EMPTY, LOCK_DISPATCH, RELEASE_CANCELLED, claimed, restore
-from ordering.decide import AlreadyDone, Ended, Failed, Next, NotYet, PutBack, Succeeded, after
+from ordering.decide import AlreadyDone, Asleep, Ended, Failed, Next, NotYet, PutBack, Succeeded, after
 from ordering.model import Claimed, Outcome, State
 from ordering.roundtrip import Call, together
 from ordering.text import RESULT_LIMIT, storable, storable_json
@@ -146,6 +146,8 @@ def _written(ended: Ended) -> _Written:
             return _Written(reason=storable(reason, 2000), error=storable(reason, 2000))
         case NotYet(until=until, reason=reason):
             return _Written(reason=storable(reason, 2000), until=until)
+        case Asleep(number=number, name=name):
+            return _Written(reason=f"sleeps at step {number} {name!r}")
         case _:
             return _Written()
 
@@ -167,6 +169,8 @@ def _told(tx: Connection, verdict: Verdict, following: Next, settled: bool) -> S
         if known is None:
             _keep_late(tx, run, following.outcome, written.reason or written.error or "")
         return State(known) if known else None
+    if isinstance(ended, Asleep):
+        steps.fall_asleep(tx, run, ended)
     if following.outcome is None and not isinstance(ended, PutBack):
         audit.record(
             tx,

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from ordering import items
-from ordering.model import Item, Json, Outcome, State
+from ordering.model import Item, Json, Outcome, State, StepKind
 
-LAST = 200  # attempts and events that are shown, the latest ones
+LAST = 200  # attempts, steps and events that are shown, the latest ones
+RESULT_SHOWN = 500  # characters of a step's result: an item may have remembered a thousand of a million bytes
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,27 @@ class AttemptView:
 
 
 @dataclass(frozen=True)
+class StepView:
+    """A step of the body, or a sleep, which is done when it is over. `wake_at` is when a sleep ends by itself.
+
+    `result` is the beginning of its JSON text; `error` tells its last failure, `failures` how often it failed. `attempt` is the one
+    that ended it, or tried last.
+    """
+
+    number: int
+    name: str
+    kind: StepKind
+    done: bool
+    result: str | None
+    failures: int
+    error: str | None
+    attempt: int
+    started_at: datetime
+    ended_at: datetime | None
+    wake_at: datetime | None
+
+
+@dataclass(frozen=True)
 class EventView:
     """One line of the trail."""
 
@@ -56,12 +78,13 @@ class EventView:
 
 @dataclass(frozen=True)
 class History:
-    """An item with its latest LAST attempts and events, oldest first; `now` is the database's clock."""
+    """An item with its latest LAST attempts, steps and events, oldest first; `now` is the database's clock."""
 
     item: Item
     now: datetime
     dispatched_at: datetime | None
     attempts: Sequence[AttemptView]
+    steps: Sequence[StepView]
     events: Sequence[EventView]
 
 
@@ -87,6 +110,16 @@ RUNNING = text("""
     left join relevo.output o on o.item_id = i.id and o.attempt = i.attempts + 1
     where i.id = :id
 """)
+# An item whose last step is a sleep that is not over yet, and that is put off, sleeps.
+STEPS = text("""
+    select s.number, s.name, s.kind, s.done and not asleep.yes as done, left(s.result::text, :shown) as result, s.failures, s.error,
+        s.attempt, s.started_at, case when not asleep.yes then s.ended_at end as ended_at, s.wake_at
+    from relevo.step s cross join lateral (
+        select s.kind = 'sleep' and s.wake_at > now() and :postponed and not exists (
+            select from relevo.step l where l.item_id = s.item_id and l.number > s.number) as yes
+    ) asleep
+    where s.item_id = :id order by s.number desc limit :limit
+""")
 EVENTS = text("select at, actor, action, before, after, reason from relevo.event where item_id = :id order by id desc limit :limit")
 MOMENT = text("""
     select now() as now, (
@@ -102,7 +135,10 @@ def history(tx: Connection, item_id: int) -> History:
     if item.state is State.RUNNING:
         rows += [row for row in tx.execute(RUNNING, {"id": item_id}) if row.started_at is not None]
     events = [EventView(**row._mapping) for row in reversed(tx.execute(EVENTS, {"id": item_id, "limit": LAST}).all())]
-    return History(item, moment.now, moment.dispatched_at, [_attempt(row) for row in rows], events)
+    postponed = item.state is State.POSTPONED
+    found = tx.execute(STEPS, {"id": item_id, "limit": LAST, "shown": RESULT_SHOWN, "postponed": postponed}).all()
+    steps = [StepView(**{**row._mapping, "kind": StepKind(row.kind)}) for row in reversed(found)]
+    return History(item, moment.now, moment.dispatched_at, [_attempt(row) for row in rows], steps, events)
 
 
 def _attempt(row: Any) -> AttemptView:

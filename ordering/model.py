@@ -62,6 +62,13 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+class StepKind(StrEnum):
+    """A step runs a function; a sleep waits in Postgres."""
+
+    STEP = "step"
+    SLEEP = "sleep"
+
+
 @dataclass(frozen=True)
 class Plan:
     """A named, ordered list of items. `concurrency` 1 is a serial plan, more is a stream."""
@@ -178,7 +185,7 @@ class Dispatch:
 class Claimed:
     """What a worker may run: the item as it is now, not as it was when the message went out.
 
-    `size`: how many items its dispatch was fed with.
+    `size`: how many items its dispatch was fed with. `stepped`: earlier runs of its body have left steps.
     """
 
     dispatch_id: UUID
@@ -193,4 +200,6 @@ class Claimed:
     tries: int
     max_attempts: int
     on_interrupt: OnInterrupt
+    created_at: datetime
+    stepped: bool
     size: int = 1

@@ -26,6 +26,11 @@ def begin(**_: object) -> None:
     _publisher = Publisher(current_app._get_current_object())
 
 
+def is_begun() -> bool:
+    """Whether this is a pool process."""
+    return _session is not None
+
+
 def session() -> PoolSession:
     """This pool process's session."""
     assert _session is not None, "a task of a plan runs in a pool process of `relevo worker`"

@@ -17,18 +17,20 @@ from ordering.model import Claimed, OnInterrupt, State
 from workers import batch, body, enqueue, pool
 from workers.body import RetryIn
 from workers.outcomes import Outcomes
+from workers.steps import Steps
 
 
 class AttemptFailed(Exception):
     """What Celery and Flower are shown of a failed attempt; the whole story is in the item's history."""
 
 
-class PlanTask(Task):
+class PlanTask(Steps, Task):
     """Base class of all tasks. Celery's own words keep their meaning; the order, the retries and the results are in Postgres.
 
     `plan`: the plan that `.delay()` adds to (None: the stream `default`). `queue`: the broker's queue (None: `relevo`).
     `on_interrupt`: "hold" or "requeue".
     `precheck`: called with the task's arguments just before the body; see body.checked.
+    `step`, `sleep` and `idempotency_key` are for use inside the body; see steps.Steps.
     `batch`: the body takes a list of batch.Message. `batch_size`: most items of a stream that travel in one message.
     """
 
@@ -89,7 +91,7 @@ class PlanTask(Task):
         self.request.update(args=args, kwargs=kwargs, retries=run.tries, claimed=run, exhausted=False)
         check = task._check()
         verdict = None if check is None else body.checked(lambda: check(*args, **kwargs))
-        return verdict or body.run(lambda: task.run(*args, **kwargs), exhausted=self._exhausted)
+        return verdict or task.steps_ended(run, body.run(lambda: task.run(*args, **kwargs), exhausted=self._exhausted))
 
     def _check(self) -> Callable[..., Any] | None:
         return type(self).precheck if self.precheck is not None else None

@@ -22,7 +22,9 @@ def up(server_url: str, template: str, valkey_url: str, tmp_path_factory: pytest
     with servers.database(server_url, template) as url:
         made = Kit(url, valkey_url, Path(tmp_path_factory.mktemp("heart")))
         try:
-            catalogue = made.catalogue(imports=("tests.cases.probe_tasks", "tests.heart.heart_tasks"), name="heart.toml")
+            catalogue = made.catalogue(
+                imports=("tests.cases.probe_tasks", "tests.heart.heart_tasks", "tests.heart.step_tasks"), name="heart.toml"
+            )
             made.up(RELEVO_CATALOGUE=str(catalogue))
             yield made
         finally:

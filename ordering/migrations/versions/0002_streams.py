@@ -155,7 +155,8 @@ STATEMENTS = (
         name text not null,
         kind text not null check (kind in ('step', 'sleep')),
         done boolean not null,
-        result jsonb,
+        -- The text as it was written: jsonb would turn 1e22 into an integer, sort keys, and refuse U+0000.
+        result json,
         wake_at timestamptz,
         failures integer not null default 0,
         error text,
