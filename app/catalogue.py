@@ -138,6 +138,8 @@ def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
         "max_attempts": fields.tries,
         "on_interrupt": fields.one_of(OnInterrupt),
         "stop_grace": fields.seconds,
+        "keep": fields.length,
+        "rate": fields.rate,
     }
     settings = {name: table.take(name, check, None) for name, check in checks.items() if name in table.fields}
     listed: list[Any] = table.take("items", fields.listed, [])

@@ -72,8 +72,8 @@ def _top(
 def _app() -> typer.Typer:
     app = typer.Typer(name="relevo", no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.callback(help=HELP)(_top)
-    plan = typer.Typer(help="Create, list and show plans.", no_args_is_help=True)
-    of_plan: dict[str, Any] = {"create": cli_plan.create, "list": cli_plan.list_, "show": cli_plan.show_}
+    plan = typer.Typer(help="Create, edit, list and show plans.", no_args_is_help=True)
+    of_plan: dict[str, Any] = {"create": cli_plan.create, "edit": cli_plan.edit, "list": cli_plan.list_, "show": cli_plan.show_}
     for name, function in of_plan.items():
         plan.command(name)(function)
     app.add_typer(plan, name="plan", rich_help_panel="Plans")

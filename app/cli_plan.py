@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,8 @@ OnInterruptOption = Annotated[
     OnInterrupt | None, typer.Option("--on-interrupt", help="When its process is lost: wait for a person, or run it again.")
 ]
 TriesOption = Annotated[int | None, typer.Option("--max-attempts", min=1, max=1000, metavar="N", help="How many tries it has.")]
+KeepOption = Annotated[str | None, typer.Option("--keep", metavar="TIME", help="How long what is settled stays: 30d (the default), 12h.")]
+RateOption = Annotated[str | None, typer.Option("--rate", metavar="RATE", help="A stream's items: 10/s, 100/m, 5/h, or none.")]
 TitleOption = Annotated[str, typer.Option("--title", metavar="TEXT", help="What people read in the list.")]
 
 
@@ -33,6 +35,8 @@ def create(
     max_attempts: TriesOption = None,
     autostart: Annotated[bool, typer.Option("--autostart", help="Start by itself when something is added.")] = False,
     stop_grace: Annotated[str, typer.Option(metavar="TIME", help="How long a stopping worker lets a body go on.")] = "10s",
+    keep: KeepOption = None,
+    rate: RateOption = None,
     by: Actor = None,
 ) -> None:
     """Create a plan.
@@ -44,8 +48,11 @@ def create(
     """
     from app.given import duration
     from ordering import plans
+    from ordering.rate import parse
 
     grace = duration("--stop-grace", stop_grace)
+    kept = plans.KEEP if keep is None else duration("--keep", keep)
+    limit = None if rate is None else parse(rate)
     transact(
         lambda tx: plans.create(
             tx,
@@ -58,9 +65,55 @@ def create(
             max_attempts=max_attempts,
             autostart=autostart,
             stop_grace=grace,
+            keep=kept,
+            rate=limit,
         )
     )
     say(f"Created plan {name}.")
+
+
+def edit(
+    plan: PlanName,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What people read in the list.")] = None,
+    on_failure: OnFailureOption = None,
+    on_interrupt: OnInterruptOption = None,
+    max_attempts: TriesOption = None,
+    autostart: Annotated[bool | None, typer.Option("--autostart/--no-autostart", help="Start by itself when something is added.")] = None,
+    stop_grace: Annotated[
+        str | None, typer.Option("--stop-grace", metavar="TIME", help="How long a stopping worker lets a body go on.")
+    ] = None,
+    keep: KeepOption = None,
+    rate: RateOption = None,
+    by: Actor = None,
+) -> None:
+    """Change a plan's settings.
+
+    What is left out stays as it is; a run that is on keeps its policy at a failure.
+
+    \b
+    Example: relevo plan edit notifications --rate 100/m --keep 7d
+    """
+    from app.given import duration
+    from ordering import plan_edit, plans
+    from ordering.errors import Invalid
+    from ordering.rate import parse
+
+    change = {
+        "title": title,
+        "on_failure": on_failure,
+        "on_interrupt": on_interrupt,
+        "max_attempts": max_attempts,
+        "autostart": autostart,
+        "stop_grace": None if stop_grace is None else duration("--stop-grace", stop_grace),
+        "keep": None if keep is None else duration("--keep", keep),
+    }
+    given: dict[str, Any] = {name: value for name, value in change.items() if value is not None}
+    if rate is not None:
+        given["rate"] = parse(rate)
+    if not given:
+        raise Invalid("edit", f"changes nothing; give at least one of {', '.join(plan_edit.EDITABLE)}.")
+    transact(lambda tx: plan_edit.edit(tx, plans.lock_by_name(tx, plan), given, actor=actor(by)))
+    say(f"Plan {plan} is changed.")
 
 
 def list_(as_json: AsJson = False) -> None:
@@ -144,6 +197,7 @@ def _print(
     if plan.run is not None:
         run = f"; run {plan.run.id} ({plan.run.on_failure}) since {show.when(plan.run.started_at)} by {plan.run.started_by}"
     say(f"{plan.name}: {plan.status} ({counts}){run}")
+    say(f"What is settled stays for {show.lasting(plan.keep)}." + (f" At most {plan.rate} are handed out." if plan.rate else ""))
     for title, listed in (("Out", out), ("Unresolved", unresolved), ("Line", line), ("Postponed", postponed), ("Ended last", settled)):
         if listed:
             say("")

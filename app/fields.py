@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
 
+from app.given import duration
 from ordering import cron
 from ordering.errors import Invalid, RelevoError
 from ordering.model import Json
 from ordering.plans import NAME
+from ordering.rate import checked, parse
 from ordering.text import ARGS_LIMIT, checked_json, visible
 
 T = TypeVar("T")
@@ -151,6 +154,20 @@ def seconds(value: Any) -> timedelta:
     if not 0 <= number(value) <= 86_400:
         raise Invalid("", "is out of range; use 0 to 86400 seconds.")
     return timedelta(seconds=value)
+
+
+def length(value: Any) -> timedelta:
+    """A length of time: a text such as 30d or 1h30m, or a number of seconds."""
+    if isinstance(value, str):
+        return duration("", value)
+    return duration("", str(number(value)))
+
+
+def rate(value: Any) -> Decimal | None:
+    """A rate in Celery's words, or a number of items per second."""
+    if not isinstance(value, str):
+        return checked(Decimal(str(number(value))))
+    return parse(value)
 
 
 def one_of(enum: type[E]) -> Callable[[Any], E]:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -24,7 +24,7 @@ CUT = frozenset({"title", "note", "before", "after", "why", "name", "result"})
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON knows it: dataclasses as objects, times as ISO 8601 in UTC, positions as text that loses no digit."""
+    """`value` as JSON knows it: dataclasses as objects, times as ISO 8601 in UTC, lengths of time in seconds, positions as text."""
     match value:
         case Enum():
             return value.value
@@ -32,6 +32,8 @@ def plain(value: Any) -> Any:
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case Decimal():
             return f"{value:f}"
+        case timedelta():
+            return value.total_seconds()
         case UUID() | Path():
             return str(value)
         case str() | int() | float() | bool() | None:
@@ -82,6 +84,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
 def when(moment: datetime | None) -> str:
     """A time to the second, in UTC."""
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def lasting(length: timedelta) -> str:
+    """A length of time in its units, as `--keep` and others take it: 30d, 1h30m."""
+    left, said = length.total_seconds(), ""
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if left >= size:
+            said += f"{int(left // size)}{unit}"
+            left %= size
+    return said + f"{left:g}s" if left or not said else said
 
 
 def ago(moment: datetime | None, now: datetime) -> str:

@@ -71,7 +71,10 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """A named, ordered list of items. `concurrency` 1 is a serial plan, more is a stream."""
+    """A named, ordered list of items. `concurrency` 1 is a serial plan, more is a stream.
+
+    What is settled stays for `keep`; `rate` is how many items a stream hands out per second, None as many as its window holds.
+    """
 
     id: int
     name: str
@@ -81,6 +84,8 @@ class Plan:
     on_interrupt: OnInterrupt | None
     max_attempts: int | None
     autostart: bool
+    keep: timedelta
+    rate: Decimal | None
 
     @property
     def serial(self) -> bool:

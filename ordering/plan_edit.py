@@ -10,7 +10,7 @@ from ordering import audit, plans
 from ordering.errors import Invalid
 from ordering.model import Plan
 
-EDITABLE = ("title", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace")
+EDITABLE = ("title", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace", "keep", "rate")
 READ = text(f"select {', '.join(EDITABLE)} from relevo.plan where id = :id")
 WRITE = text(f"update relevo.plan set {', '.join(f'{name} = :{name}' for name in EDITABLE)} where id = :id")
 
@@ -29,7 +29,10 @@ def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> P
     if not changed:
         return plan
     new = {**old, **changed}
-    plans.check_settings(title=new["title"], max_attempts=new["max_attempts"], stop_grace=new["stop_grace"])
+    checked = ("title", "max_attempts", "stop_grace", "keep", "rate")
+    plans.check_settings(**{name: new[name] for name in checked}, serial=plan.serial)
     tx.execute(WRITE, {**new, "id": plan.id})
+    if new["rate"] is not None:
+        tx.execute(plans.PACE, {"id": plan.id})
     audit.record(tx, actor=actor, action="edit", plan_id=plan.id, before={name: old[name] for name in changed}, after=changed)
     return plans.get(tx, plan.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.exc import IntegrityError
@@ -12,22 +13,26 @@ from sqlalchemy.exc import IntegrityError
 from ordering import audit
 from ordering.errors import Invalid, NotStarted, PlanBlocked, PlanExists, UnknownPlan
 from ordering.model import OnFailure, OnInterrupt, Plan
+from ordering.rate import checked
 from ordering.text import visible
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 TITLE_LIMIT = 500  # characters of a plan's title
 WAKE_CHANNEL = "relevo_feed"
+KEEP = timedelta(days=30)
 
-COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart"
+COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, keep, rate"
 CREATE = text(f"""
-    insert into relevo.plan (name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, stop_grace)
-    values (:name, :title, :concurrency, :on_failure, :on_interrupt, :max_attempts, :autostart, :stop_grace)
+    insert into relevo.plan (name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, stop_grace, keep, rate)
+    values (:name, :title, :concurrency, :on_failure, :on_interrupt, :max_attempts, :autostart, :stop_grace, :keep, :rate)
     returning {COLUMNS}
 """)
 GET = text(f"select {COLUMNS} from relevo.plan where name = :name")
 # Rule 1: the lock is a statement of its own, so that the next statement sees what the last holder committed.
 LOCK = text(f"select {COLUMNS} from relevo.plan where id = :id for no key update")
 LOCK_BY_NAME = text(f"select {COLUMNS} from relevo.plan where name = :name for no key update")
+# Where the feeders of a plan with a rate note when the next item is due.
+PACE = text("insert into relevo.pace (plan_id) values (:id) on conflict do nothing")
 WAKE = text("select pg_notify(:channel, cast(:plan_id as text))")
 
 
@@ -59,17 +64,20 @@ def create(
     max_attempts: int | None = None,
     autostart: bool = False,
     stop_grace: timedelta = timedelta(seconds=10),
+    keep: timedelta = KEEP,
+    rate: Decimal | None = None,
 ) -> Plan:
     """Create a plan. A stream (`concurrency` > 1) begins its run at once, since streams always run.
 
-    `max_attempts` counts tries; `stop_grace` is how long a stopping worker lets a body go on.
+    `max_attempts` counts tries; `stop_grace` is how long a stopping worker lets a body go on; `keep` how long what is settled
+    stays; `rate` how many items a stream hands out per second.
     Raises PlanExists if the name is taken, Invalid if a value cannot be accepted.
     """
     if not NAME.fullmatch(name):
         raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
     if not 1 <= concurrency <= 10_000:
         raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to 10000 a stream.")
-    check_settings(title=title, max_attempts=max_attempts, stop_grace=stop_grace)
+    check_settings(title=title, max_attempts=max_attempts, stop_grace=stop_grace, keep=keep, rate=rate, serial=concurrency == 1)
     try:
         with tx.begin_nested():
             row = tx.execute(
@@ -83,24 +91,36 @@ def create(
                     "max_attempts": max_attempts,
                     "autostart": autostart,
                     "stop_grace": stop_grace,
+                    "keep": keep,
+                    "rate": rate,
                 },
             ).one()
     except IntegrityError:
         raise PlanExists(name) from None
     plan = _plan(row)
     audit.record(tx, actor=actor, action="create", plan_id=plan.id, after={"name": name, "concurrency": concurrency})
+    if rate is not None:
+        tx.execute(PACE, {"id": plan.id})
     if not plan.serial:
         open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
     return plan
 
 
-def check_settings(*, title: str, max_attempts: int | None, stop_grace: timedelta) -> None:
+def check_settings(
+    *, title: str, max_attempts: int | None, stop_grace: timedelta, keep: timedelta, rate: Decimal | None, serial: bool
+) -> None:
     """Raise Invalid, naming the setting, if one of these cannot be accepted."""
     visible("title", title, TITLE_LIMIT)
     if max_attempts is not None and not 1 <= max_attempts <= 1000:
         raise Invalid("max_attempts", f"{max_attempts} is out of range; use 1 to 1000.")
     if not timedelta(0) <= stop_grace <= timedelta(days=1):
         raise Invalid("stop_grace", "is out of range; use 0 seconds to one day.")
+    if not timedelta(seconds=1) <= keep <= timedelta(days=3660):
+        raise Invalid("keep", "is out of range; use one second to ten years.")
+    if rate is not None:
+        if serial:
+            raise Invalid("rate", "is for streams; this plan has one item out at a time (concurrency 1).")
+        checked(rate)
 
 
 def get(tx: Connection, name: str) -> Plan:

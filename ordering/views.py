@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, text
 from ordering import lines
 from ordering.errors import UnknownPlan
 from ordering.model import UNRESOLVED, OnFailure, OnInterrupt, State
+from ordering.rate import shown
 from ordering.session import LOCK_CLASS
 
 
@@ -54,6 +55,8 @@ class PlanView:
     on_interrupt: OnInterrupt | None
     max_attempts: int | None
     autostart: bool
+    keep: timedelta
+    rate: str | None
     status: Status
     run: RunView | None
     counts: Mapping[State, int]
@@ -66,7 +69,7 @@ class PlanView:
 
 
 PLANS = text("""
-    select p.id, p.name, p.title, p.concurrency, p.on_failure, p.on_interrupt, p.max_attempts, p.autostart,
+    select p.id, p.name, p.title, p.concurrency, p.on_failure, p.on_interrupt, p.max_attempts, p.autostart, p.keep, p.rate,
         r.id as run_id, r.on_failure as run_on_failure, r.started_at, r.started_by, r.ended_at, r.ended_as,
         (select count(*) from relevo.item i where i.plan_id = p.id and i.state = 'waiting') as waiting,
         (select count(*) from relevo.item i where i.plan_id = p.id and i.state = 'postponed') as postponed,
@@ -121,6 +124,8 @@ def _plan(row: Row[Any], head: lines.ItemLine | None) -> PlanView:
         on_interrupt=OnInterrupt(row.on_interrupt) if row.on_interrupt else None,
         max_attempts=row.max_attempts,
         autostart=row.autostart,
+        keep=row.keep,
+        rate=None if row.rate is None else shown(row.rate),
         status=_status(run, head),
         run=run,
         counts={state: counted.get(state, 0) for state in State},

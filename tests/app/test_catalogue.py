@@ -23,6 +23,8 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         autostart = true
         max_attempts = 5
         stop_grace = 1.5
+        keep = "7d"
+        rate = "none"
         [[plans.line.items]]
         key = "k"
         kind = "audit"
@@ -46,6 +48,8 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         "autostart": True,
         "max_attempts": 5,
         "stop_grace": timedelta(seconds=1.5),
+        "keep": timedelta(days=7),
+        "rate": None,
     }
     (entry,) = found.plan("line").entries
     assert (entry.key, entry.kind, entry.title, entry.order, entry.once) == ("k", "audit", "Item", 1.5, True)
@@ -103,6 +107,12 @@ def test_a_plan_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path)
         ("[plans.line]\nmax_attempts = 0", ": plans.line: max_attempts: is out of range; use 1 to 1000."),
         ("[plans.line]\nmax_attempts = true", ": plans.line: max_attempts: must be a whole number, not true or false."),
         ("[plans.line]\nstop_grace = -1", ": plans.line: stop_grace: is out of range; use 0 to 86400 seconds."),
+        ("[plans.line]\nkeep = -1", ": plans.line: keep: '-1' is not a duration;"),
+        ('[plans.line]\nkeep = "long"', ": plans.line: keep: 'long' is not a duration; write for example 90s, 15m, 1h30m or 2d."),
+        ("[plans.line]\nkeep = true", ": plans.line: keep: must be a number, not true or false."),
+        ('[plans.line]\nrate = "fast"', ": plans.line: rate: 'fast' is not a rate; write for example 10/s, 100/m, 5/h, or none."),
+        ("[plans.line]\nrate = 0", ": plans.line: rate: is out of range;"),
+        ("[plans.line]\nrate = []", ": plans.line: rate: must be a number, not a list."),
         ("[plans.line]\nitems = 1", ": plans.line: items: must be a list, not a number."),
         ("[plans.line]\nitems = [1]", ": plans.line.items 1: must be a table, not a number."),
         ('[[plans.line.items]]\ntask = "shell"', ": plans.line.items 1: key: is missing; write for example key = "),

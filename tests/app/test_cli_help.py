@@ -22,5 +22,5 @@ def test_the_help_lists_every_command_and_the_exit_codes(relevo: Relevo) -> None
     for name in [name for panel in cli.PANELS.values() for name in panel] + ["plan"]:
         assert f" {name} " in said
     assert "Exit codes: 0 done, 1 the work failed" in said
-    for name in ("create", "list", "show"):
+    for name in ("create", "edit", "list", "show"):
         assert "Example: relevo plan " in ok(relevo("plan", name, "--help"))

@@ -1,10 +1,11 @@
 """A plan's settings change by name; what runs keeps the policy of its run."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from ordering import plan_edit, plans
 from ordering.errors import Invalid
@@ -43,6 +44,9 @@ def test_what_runs_keeps_the_policy_of_its_run(tx: Connection) -> None:
         ("concurrency", 2),
         ("max_attempts", 0),
         ("stop_grace", timedelta(days=2)),
+        ("keep", timedelta(0)),
+        ("keep", timedelta(days=3661)),
+        ("rate", Decimal(1)),
         ("title", "a\x00"),
         ("title", "\u200b"),
     ],
@@ -53,3 +57,19 @@ def test_what_is_no_setting_or_no_value_is_refused_by_name(tx: Connection, name:
         plan_edit.edit(tx, made, {name: value}, actor=ACTOR)
     assert refusal.value.field == name
     assert plans.get(tx, "line") == made
+
+
+def test_a_stream_with_a_rate_has_its_row_of_pace(tx: Connection) -> None:
+    def paced() -> int:
+        return int(tx.execute(text("select count(*) from relevo.pace")).scalar_one())
+
+    made = plan(tx, "stream", concurrency=2)
+    assert paced() == 0
+    assert plan_edit.edit(tx, made, {"rate": Decimal(10), "keep": timedelta(hours=1)}, actor=ACTOR).rate == 10
+    assert paced() == 1
+    assert plan_edit.edit(tx, made, {"rate": None}, actor=ACTOR).rate is None
+    assert plan(tx, "other", concurrency=2, rate=Decimal("0.5")).rate == Decimal("0.5")
+    assert paced() == 2
+    for out_of_range in (Decimal(0), Decimal("0.00001"), Decimal(100_001)):
+        with pytest.raises(Invalid, match="rate: is out of range"):
+            plan_edit.edit(tx, made, {"rate": out_of_range}, actor=ACTOR)
