@@ -38,7 +38,7 @@ def keys(tx: Connection) -> list[str]:
 
 
 def missed(tx: Connection) -> list[Any]:
-    return list(tx.execute(text("select after from relevo.event where action = 'missed' order by id")).scalars())
+    return list(tx.execute(text("select after from relevo.event where action = 'miss' order by id")).scalars())
 
 
 def test_a_tick_adds_the_item_and_names_its_instant(tx: Connection) -> None:
