@@ -43,16 +43,18 @@ def add(tx: Connection, plan: str, new: NewItem, *, actor: str, to: Place = Last
 
     Raises UnknownPlan, Invalid naming the field, NotInLine, KeyConflict, EntryOut if the catalogue entry is not settled yet.
     """
-    held = plans.lock_by_name(tx, plan)
+    held = plans.get(tx, plan)
+    if held.serial or new.key is not None or not isinstance(to, Last):  # else nobody else's add is of any concern
+        held = plans.lock_by_name(tx, plan)
     row = row_of(new, lambda: clock.now(tx))
     for item_id in _known(tx, held, [row]).values():
         return Added(item_id, new=False)
     _refuse(tx, held, [row])
-    chosen = place.positions(tx, held.id, to, 1)[0]
+    chosen = place.positions(tx, held, to, 1)[0]
     item_id = tx.execute(INSERT, {"plan_id": held.id, "position": chosen, **row._asdict()}).scalar_one()
     audit.record(tx, actor=actor, action="add", plan_id=held.id, item_id=item_id, after={"title": new.title, "task": new.task})
     plans.autostart(tx, held, actor=actor)
-    plans.wake(tx, held.id)
+    plans.wake_if_idle(tx, held)
     return Added(item_id, new=True)
 
 
@@ -75,7 +77,7 @@ def add_many(tx: Connection, plan: str, new: Iterable[NewItem], *, actor: str, t
             fresh = [row for row in chunk if row.key not in known] if known else chunk
             if fresh:
                 _refuse(tx, held, fresh)
-                chosen = list(islice(places, len(fresh))) if places else place.positions(tx, held.id, Last(), len(fresh))
+                chosen = list(islice(places, len(fresh))) if places else place.positions(tx, held, Last(), len(fresh))
                 ids = tx.execute(NEXT_IDS, {"count": len(fresh)}).scalars().all()
                 begun = begun or ids[0]
                 write = copying.enter_context(_copy(tx)).write_row
@@ -94,7 +96,7 @@ def add_many(tx: Connection, plan: str, new: Iterable[NewItem], *, actor: str, t
 
 def _places(tx: Connection, plan: Plan, to: Place, count: int) -> Iterator[Decimal]:
     # Lazily: a repeated call, all of whose keys are known, needs no place, and its neighbour may be out by now.
-    yield from place.positions(tx, plan.id, to, count)
+    yield from place.positions(tx, plan, to, count)
 
 
 def _chunks(new: Iterable[NewItem], now: datetime) -> Iterator[list[Row]]:

@@ -42,7 +42,7 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
             raise StaleOrder(_around(tx, old.plan_id))
     if _stands_there(tx, old, to):
         return old
-    chosen = place.positions(tx, old.plan_id, to, 1, but=item_id)[0]
+    chosen = place.positions(tx, held.plan, to, 1, but=item_id)[0]
     if tx.execute(MOVE, {"id": item_id, "position": chosen}).first() is None:
         raise NotMovable(item_id, "out by now")
     audit.record(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import assert_never
 
 from sqlalchemy import Connection, text
@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 from ordering import position
 from ordering.errors import NotInLine
 from ordering.items import STATE, TABLES
-from ordering.model import After, Before, First, Last, Place
+from ordering.model import After, Before, First, Last, Place, Plan
 
 # The line that a person sees is what waits. Positions are distinct among all unsettled items, also those out of the line.
 FIRST_WAITING = text("""
@@ -95,11 +95,32 @@ REWRITE = text("""
 """)
 
 
-def positions(tx: Connection, plan_id: int, place: Place, count: int, *, but: int = 0) -> list[Decimal]:
-    """`count` increasing positions at `place` in the locked plan; tidies the line around the gap first when it got too fine.
+NEXT = text("select nextval('relevo.stream_position') from generate_series(1, :count)")
 
-    Tidying changes neither the visible order nor anything that is out. Raises NotInLine; position.NoRoom between items that are out.
+
+def _in_stream(tx: Connection, plan_id: int, place: Place, count: int, *, but: int) -> list[Decimal]:
+    """Positions that no open transaction can hold: whole ones above 0 come from the sequence, and others are taken in the gaps."""
+    found = Gap(None, None) if isinstance(place, Last) else gap(tx, plan_id, place, but=but)
+    if found.high is None:
+        return [Decimal(each) for each in tx.execute(NEXT, {"count": count}).scalars()]
+    if found.low is None:
+        return position.between_many(None, min(found.high, Decimal(1)), count)
+    low = max(found.low, found.high.to_integral_value(ROUND_CEILING) - 1)
+    chosen = position.between_many(low, found.high, count)
+    if any(position.too_fine(one) for one in chosen):
+        raise position.NoRoom("There is no room for so many items at this place of a stream; choose another place.")
+    return chosen
+
+
+def positions(tx: Connection, plan: Plan, place: Place, count: int, *, but: int = 0) -> list[Decimal]:
+    """`count` increasing positions at `place` in the plan; tidies a serial line around the gap first when it got too fine.
+
+    The plan is locked, but for the end of a stream. Tidying changes neither the visible order nor anything that is out.
+    Raises NotInLine; position.NoRoom between items that are out, or where a stream's gap got too fine.
     """
+    plan_id = plan.id
+    if not plan.serial:
+        return _in_stream(tx, plan_id, place, count, but=but)
     found = gap(tx, plan_id, place, but=but)
     chosen = position.between_many(found.low, found.high, count)
     if any(position.too_fine(one) for one in chosen):

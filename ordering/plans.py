@@ -149,6 +149,20 @@ def wake(tx: Connection, plan_id: int) -> None:
     tx.execute(WAKE, {"channel": WAKE_CHANNEL, "plan_id": plan_id})
 
 
+WAKE_IF_IDLE = text("""
+    select pg_notify(:channel, cast(:plan_id as text))
+    where not exists (select from relevo.dispatch where plan_id = :plan_id and ended_at is null)
+""")
+
+
+def wake_if_idle(tx: Connection, plan: Plan) -> None:
+    """As `wake`, for an add: a stream that has something out is fed when that ends, and a notification costs each commit a lock."""
+    if plan.serial:
+        wake(tx, plan.id)
+    else:
+        tx.execute(WAKE_IF_IDLE, {"channel": WAKE_CHANNEL, "plan_id": plan.id})
+
+
 UNRESOLVED = text("""
     select id, coalesce(nullif(title, ''), task), state from relevo.item
     where plan_id = :plan_id and state in ('failed', 'interrupted') order by position, id limit 20
