@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
+from app import cli_add, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
 from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
@@ -37,6 +37,13 @@ PANELS: dict[str, dict[str, Any]] = {
         "cancel": cli_items.cancel,
     },
     "Decisions on failed and interrupted items": {"retry": cli_items.retry, "skip": cli_items.skip, "resolve": cli_items.resolve},
+    "Facts": {
+        "emit": cli_facts.emit,
+        "facts": cli_facts.facts,
+        "fact": cli_facts.fact,
+        "subscriptions": cli_facts.subscriptions,
+        "unsubscribe": cli_facts.unsubscribe,
+    },
     "Services, where `up` does not run them": {
         "worker": cli_platform.worker,
         "feeder": cli_platform.feeder,

@@ -58,6 +58,14 @@ def arguments(field: str, written: str | None) -> tuple[list[Json], dict[str, Js
             raise Invalid(field, "must be a JSON object of named arguments or a list of positional ones.")
 
 
+def json_value(field: str, written: str) -> Json:
+    """Any JSON value. Raises Invalid."""
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(field, f"is not JSON ({error}); write for example '{{\"id\": 7}}'.") from None
+
+
 def place(*, first: bool, last: bool, after: int | None, before: int | None) -> Place | None:
     """The place that the options name, or None if none does. Raises Invalid if more than one does."""
     chosen: list[Place] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPED_WIDTH = 240  # columns where there is no terminal: nothing is cut that a program after the pipe may look for
-CUT = frozenset({"title", "note", "before", "after", "why", "name", "result"})
+CUT = frozenset({"title", "note", "data", "before", "after", "why", "name", "result"})
 
 
 def plain(value: Any) -> Any:

@@ -64,7 +64,8 @@ def engine(url: str, *, name: str = "relevo", pooled: bool = True, settings: dic
 
 def sqlstate(error: BaseException) -> str:
     """The five-character SQLSTATE of a database error, or an empty string."""
-    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    orig = getattr(error, "orig", None)
+    return getattr(orig, "sqlstate", None) or getattr(orig, "pgcode", None) or ""  # psycopg2's name for it: emit takes any connection
 
 
 def is_disconnect(error: BaseException) -> bool:

@@ -138,6 +138,35 @@ class ScheduleExists(RelevoError):
         super().__init__(f"There is a schedule {name!r} already; choose another name or `relevo schedule remove {name}` first.")
 
 
+class FactKeyConflict(RelevoError):
+    """The key of a fact was used for another fact of its type."""
+
+
+class UnknownFact(RelevoError):
+    """No fact has this id."""
+
+    def __init__(self, fact_id: int) -> None:
+        super().__init__(f"There is no fact {fact_id}; `relevo facts` lists the latest.")
+
+
+class UnknownSubscription(RelevoError):
+    """The task does not hear facts of this type."""
+
+    def __init__(self, type: str, task: str, known: Sequence[str]) -> None:
+        heard_by = f"is heard by {', '.join(known)}" if known else "is heard by no task"
+        super().__init__(f"{type!r} {heard_by}, not by {task!r}; `relevo subscriptions` lists who hears what.")
+
+
+class NotAStream(RelevoError):
+    """Facts become items of streams only: a serial plan's line changes under a lock that a foreign transaction must not take."""
+
+    def __init__(self, plan: str, task: str, type: str) -> None:
+        super().__init__(
+            f"plan: {plan!r} is a serial plan, so the task {task!r} cannot hear {type!r} there; name a stream (a plan with a concurrency "
+            "above 1), or leave plan out for the stream 'default'."
+        )
+
+
 class DatabaseUnreachable(RelevoError):
     """Postgres does not answer, or refuses us."""
 

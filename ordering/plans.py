@@ -20,6 +20,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 TITLE_LIMIT = 500  # characters of a plan's title
 WAKE_CHANNEL = "relevo_feed"
 KEEP = timedelta(days=30)
+DEFAULT_STREAM = "default"
+DEFAULT_CONCURRENCY = 4  # of a stream that nobody has created by hand
 
 COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, keep, rate"
 CREATE = text(f"""
@@ -73,8 +75,7 @@ def create(
     stays; `rate` how many items a stream hands out per second.
     Raises PlanExists if the name is taken, Invalid if a value cannot be accepted.
     """
-    if not NAME.fullmatch(name):
-        raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+    check_name(name)
     if not 1 <= concurrency <= 10_000:
         raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to 10000 a stream.")
     check_settings(title=title, max_attempts=max_attempts, stop_grace=stop_grace, keep=keep, rate=rate, serial=concurrency == 1)
@@ -104,6 +105,37 @@ def create(
     if not plan.serial:
         open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
     return plan
+
+
+ENSURE = text(f"""
+    insert into relevo.plan (name, title, concurrency) values (:name, :title, :concurrency)
+    on conflict (name) do nothing returning {COLUMNS}
+""")
+
+
+def ensure_stream(tx: Connection, name: str, *, actor: str) -> Plan:
+    """The plan of this name; if there is none it is created as a stream. Any number of callers at once. Raises Invalid.
+
+    What there is is left as it is, so it may be a serial plan.
+    """
+    check_name(name)
+    found = tx.execute(GET, {"name": name}).one_or_none()
+    if found is not None:
+        return _plan(found)
+    title = "Tasks that name no plan" if name == DEFAULT_STREAM else ""
+    made = tx.execute(ENSURE, {"name": name, "title": title, "concurrency": DEFAULT_CONCURRENCY}).one_or_none()
+    if made is None:
+        return get(tx, name)
+    plan = _plan(made)
+    audit.record(tx, actor=actor, action="create", plan_id=plan.id, after={"name": name, "concurrency": plan.concurrency})
+    open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
+    return plan
+
+
+def check_name(name: str) -> None:
+    """Raise Invalid if `name` cannot be a plan's name."""
+    if not NAME.fullmatch(name):
+        raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
 
 
 def check_settings(

@@ -1,9 +1,11 @@
-"""Celery lives here and nowhere else: `from workers import celery` is the one application."""
+"""Celery lives here and nowhere else: `from workers import celery` is the one application; `emit` stores a fact."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from celery import Celery
+
+    from workers.facts import emit as emit
 
     celery: Celery
 
@@ -14,4 +16,8 @@ def __getattr__(name: str) -> Any:
         from workers.celeryapp import celery
 
         return celery
+    if name == "emit":
+        from workers.facts import emit
+
+        return emit
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

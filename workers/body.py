@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
-from kombu.utils.json import dumps, loads
 
 from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
 from ordering.model import Json
 from ordering.text import storable
 from workers import shell, webhook
+from workers.values import from_json as from_json
+from workers.values import to_json as to_json
 
 TRACE_LIMIT = 12_000  # characters of a traceback that are kept; the end tells most, so the cut is in the middle
 DEEPEST = 60  # frames of a traceback that are written out: a recursion of 10,000 says no more than its two ends
@@ -134,20 +134,6 @@ def run(call: Callable[[], Any], *, exhausted: Callable[[], bool]) -> Ended:
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: a body that says so has failed, no more
         reason, text = described(error)
         return Failed(reason, text, final=exhausted())
-
-
-def to_json(field: str, value: Any) -> Json:
-    """`value` as JSON, with kombu's forms for datetime, UUID, Decimal and bytes. Raises Invalid naming `field`."""
-    try:
-        written = dumps(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"The {field} cannot be stored as JSON: {error}") from None
-    return json.loads(written)
-
-
-def from_json(value: Json) -> Any:
-    """What `to_json` was given, with its types."""
-    return loads(json.dumps(value))
 
 
 def described(error: BaseException) -> tuple[str, str]:

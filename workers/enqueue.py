@@ -6,20 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from celery.result import AsyncResult
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from ordering import add as adding
-from ordering import db
+from ordering import db, plans
 from ordering.errors import RelevoError
 from ordering.items import FARTHEST
 from ordering.model import NewItem
+from ordering.plans import DEFAULT_STREAM
 from workers import database
 
 if TYPE_CHECKING:
     from workers.task import PlanTask
 
-DEFAULT_STREAM = "default"
-DEFAULT_CONCURRENCY = 4
 ACCEPTED = {"countdown", "eta", "task_id", "plan", "title", "kind", "key"}
 # What Celery passes by itself, with no wish behind it.
 HARMLESS = {"producer", "shadow", "root_id", "parent_id", "ignore_result", "add_to_parent"}
@@ -77,18 +76,9 @@ def add(task: PlanTask, args: Any, kwargs: Any, options: dict[str, Any]) -> Asyn
     return task.AsyncResult(str(added.id))
 
 
-ENSURE_DEFAULT = text("""
-    with made as (
-        insert into relevo.plan (name, title, concurrency) values (:name, 'Tasks that name no plan', :concurrency)
-        on conflict (name) do nothing returning id, on_failure
-    )
-    insert into relevo.run (plan_id, on_failure, started_by) select id, on_failure, 'relevo' from made
-""")
-
-
 def _add(tx: Connection, plan: str, new: NewItem) -> adding.Added:
     if plan == DEFAULT_STREAM:
-        tx.execute(ENSURE_DEFAULT, {"name": DEFAULT_STREAM, "concurrency": DEFAULT_CONCURRENCY})
+        plans.ensure_stream(tx, plan, actor="delay")
     return adding.add(tx, plan, new, actor="delay")
 
 

@@ -28,6 +28,7 @@ class PlanTask(Steps, Task):
     """Base class of all tasks. Celery's own words keep their meaning; the order, the retries and the results are in Postgres.
 
     `plan`: the plan that `.delay()` adds to (None: the stream `default`). `queue`: the broker's queue (None: `relevo`).
+    `on`: the type of the facts that the task hears, or a list of types; each becomes an item of `plan` with its data as the argument.
     `on_interrupt`: "hold" or "requeue".
     `precheck`: called with the task's arguments just before the body; see body.checked.
     `step`, `sleep` and `idempotency_key` are for use inside the body; see steps.Steps.
@@ -37,6 +38,7 @@ class PlanTask(Steps, Task):
     abstract = True
     plan: str | None = None
     queue: str | None = None
+    on: str | Sequence[str] | None = None
     on_interrupt: str | None = None
     precheck: Any = None
     batch: bool = False

@@ -11,9 +11,11 @@ from typing import Any
 
 from celery import signals
 from celery.exceptions import SecurityWarning
+from sqlalchemy import Connection
 
-from ordering import db, session, tasks
+from ordering import db, plans, session, subscriptions, tasks
 from ordering.errors import Invalid, Pooled, RelevoError
+from ordering.subscriptions import Subscription
 from ordering.tasks import NO_LIMIT, TaskInfo
 from workers import consumer, imports, log, pool, process, request, service
 from workers.celeryapp import celery
@@ -47,12 +49,11 @@ def run(settings: Settings) -> int:
         if name not in PREFORK:
             raise OnlyPrefork(str(name))
     celery.conf.broker_url = settings.require_broker()
-    with engine.begin() as tx:
-        tasks.register(tx, offered())
+    pool.worker_name = f"{options.name or 'relevo'}@{socket.gethostname()}/{os.getpid()}"
+    db.transact(engine, register)
     # Only the queues of its own tasks: a message for a task that it does not have would fail the item.
     own = [DEFAULT_QUEUE, *(task.queue for task in offered())]
     consumer.install(celery, options.queues.split(",") if options.queues else own)
-    pool.worker_name = f"{options.name or 'relevo'}@{socket.gethostname()}/{os.getpid()}"
     warden = Warden(engine, process.myself(pool.worker_name))
     _connect(warden, settings)
     celery.worker_main(
@@ -119,6 +120,28 @@ def _batch_size(task: PlanTask) -> int | None:
     # Celery's time limits count for a message: with several bodies in it, they would share one body's limit.
     limited = not task.batch and (task.time_limit or task.soft_time_limit)
     return 1 if limited and task.batch_size is None else task.batch_size
+
+
+def register(tx: Connection) -> None:
+    """Tell the database what this worker's tasks are and which facts they hear, all or nothing.
+
+    Adds and updates, never removes: another worker may have other tasks. Raises Invalid, NotAStream.
+    """
+    tasks.register(tx, offered())
+    subscriptions.subscribe_all(tx, heard(), actor=pool.worker_name)
+
+
+def heard() -> list[Subscription]:
+    """Which facts this worker's tasks hear. Raises Invalid for an `on` that is no type or list of types."""
+    found = []
+    for name, task in celery.tasks.items():
+        if not isinstance(task, PlanTask) or task.on is None:
+            continue
+        types = [task.on] if isinstance(task.on, str) else task.on
+        if not isinstance(types, (list, tuple, set, frozenset)) or not all(isinstance(each, str) for each in types):
+            raise Invalid("on", f"{task.on!r} of the task {name!r} is neither the type of a fact nor a list of types.")
+        found += [Subscription(each, name, task.plan or plans.DEFAULT_STREAM) for each in types]
+    return found
 
 
 def _connect(warden: Warden, settings: Settings) -> None:

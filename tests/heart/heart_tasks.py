@@ -100,3 +100,15 @@ def patient(self: Any, times: int) -> int:
         if self.request.retries < times:
             raise self.retry(countdown=0, max_retries=10)
         return int(self.request.retries)
+
+
+@celery.task(bind=True, name="heart.hears", on=["heart.happened", "heart.also"], plan="hearing")
+def hears(self: Any, data: dict[str, Any]) -> dict[str, str]:
+    with body(self):
+        return {name: f"{type(value).__name__} {value}" for name, value in data.items()}
+
+
+@celery.task(bind=True, name="heart.hears_too", on="heart.happened")
+def hears_too(self: Any, data: Any) -> Any:
+    with body(self):
+        return data

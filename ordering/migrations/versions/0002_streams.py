@@ -22,6 +22,15 @@ EMIT = r"""
             raise exception 'data: is missing or longer than 1,000,000 bytes; store the fact''s large parts elsewhere and point to them.'
                 using errcode = 'RV400';
         end if;
+        -- Workers read it in Python, which takes no number of more than 4,300 digits and no endless nesting; short text has neither.
+        if octet_length(emit.data::text) > 400 then
+            if jsonb_path_exists(emit.data, 'strict $.**{201 to last}') then
+                raise exception 'data: is nested more than 200 levels deep; make it flatter.' using errcode = 'RV400';
+            end if;
+            if jsonb_path_exists(emit.data, 'strict $.** ? (@.type() == "number" && (@ >= 1e4300 || @ <= -1e4300))') then
+                raise exception 'data: holds a number of more than 4,300 digits; write it as a text.' using errcode = 'RV400';
+            end if;
+        end if;
         if emit.key = '' or length(emit.key) > 500 then
             raise exception 'key: is empty or longer than 500 characters; leave it out or use a shorter one.' using errcode = 'RV400';
         end if;
@@ -45,7 +54,10 @@ EMIT = r"""
         ) as idle into made from fact;
         if made.id is null then
             select f.id, f.data into made from relevo.fact f where f.type = emit.type and f.key = emit.key;
-            if made.id is null or made.data <> emit.data then
+            if made.id is null then
+                raise exception 'key: the fact that had it was removed at this moment; try again.' using errcode = '40001';
+            end if;
+            if made.data <> emit.data then
                 raise exception 'key: % was used for another fact of type %; use another key, or the same data.', emit.key, emit.type
                     using errcode = 'RV409';
             end if;
@@ -109,14 +121,21 @@ STATEMENTS = (
     )""",
     "create unique index fact_key on relevo.fact (type, key) where key is not null",
     "create index fact_at on relevo.fact (at)",
+    "create index fact_type on relevo.fact (type, id)",
+    "create index fact_unheard on relevo.fact (id) where heard = 0",
+    # A serial plan's line changes under its plan's lock, which a foreign transaction never takes: only streams hear facts.
+    "alter table relevo.plan add column stream boolean not null generated always as (concurrency > 1) stored",
+    "alter table relevo.plan add constraint plan_stream unique (id, stream)",
     """
     create table relevo.subscription (
         id bigint generated always as identity primary key,
         type text not null,
         task text not null,
         plan_id bigint not null references relevo.plan,
+        stream boolean not null default true check (stream),
         created_at timestamptz not null default now(),
-        unique (type, task)
+        unique (type, task),
+        foreign key (plan_id, stream) references relevo.plan (id, stream)
     )""",
     # The largest batch the item may travel in: halved when a batch died or raised, so that a culprit comes to stand alone.
     "alter table relevo.item add column batch_limit integer check (batch_limit >= 1)",
