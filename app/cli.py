@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
+from app import cli_add, cli_dead, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
 from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
@@ -88,11 +88,26 @@ def _app() -> typer.Typer:
     for name, function in SCHEDULE.items():
         schedule.command(name)(function)
     app.add_typer(schedule, name="schedule", rich_help_panel="Plans")
+    app.add_typer(_dead(), name="dead", rich_help_panel="Decisions on failed and interrupted items")
     for panel, commands in PANELS.items():
         for name, function in commands.items():
             passes_on = name in ("worker", "feeder")
             app.command(name, rich_help_panel=panel, context_settings=cli_platform.PASSED_ON if passes_on else None)(function)
     return app
+
+
+def _dead() -> typer.Typer:
+    dead = typer.Typer(help="Dead letters of streams: list, show and decide them, many at once.", no_args_is_help=True)
+    of_dead: dict[str, Any] = {
+        "list": cli_dead.list_,
+        "show": cli_dead.show_,
+        "retry": cli_dead.retry,
+        "skip": cli_dead.skip,
+        "resolve": cli_dead.resolve,
+    }
+    for name, function in of_dead.items():
+        dead.command(name)(function)
+    return dead
 
 
 def run(arguments: Sequence[str]) -> int:

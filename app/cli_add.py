@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -14,6 +13,7 @@ from app import given, show
 from app.cli_call import Actor, AsJson, PlanName, actor, say, transact
 from app.cli_items import After, Before, First, Last
 from app.cli_plan import OnInterruptOption, TitleOption, TriesOption
+from app.progress import counted
 from ordering.errors import Invalid
 from ordering.model import Last as AtTheEnd
 
@@ -102,7 +102,7 @@ def add(
 def _add_file(plan: str, name: str, to: Place, by: str | None) -> list[Added]:
     from app import item_lines
 
-    with _progress() as progress:
+    with counted() as progress:
         with item_lines.opened(name) as file:
             about = os.fstat(file.fileno())
             bar = progress.add_task("Reading", total=about.st_size if stat.S_ISREG(about.st_mode) else None)
@@ -125,16 +125,6 @@ def _add_file(plan: str, name: str, to: Place, by: str | None) -> list[Added]:
 
 def _ticking(progress: Progress, new: list[NewItem]) -> Iterable[NewItem]:
     return progress.track(new, description="Adding")
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = show.console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield progress
 
 
 def _print(plan: str, added: list[Added], as_json: bool) -> None:

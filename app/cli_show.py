@@ -27,10 +27,11 @@ def show_(item: ItemId, as_json: AsJson = False) -> None:
     if as_json:
         show.as_json(found)
     else:
-        _print(found)
+        describe(found)
 
 
-def _print(found: History) -> None:
+def describe(found: History) -> None:
+    """Print an item for people: what it is, its attempts with what they printed, its trail."""
     item = found.item
     say(f"Item {item.id} of plan {item.plan}: {item.state}{' at the head' if item.at_head else ''}")
     fields = {
@@ -45,6 +46,7 @@ def _print(found: History) -> None:
         "not before": show.when(item.not_before),
         "on interrupt": item.on_interrupt,
         "attempts": f"{item.attempts} ({item.tries} of {item.max_attempts or 'the allowed'} tries used)" if item.attempts else "",
+        "replays": item.replays or "",
         "added": show.when(item.created_at),
         "settled": show.when(item.settled_at),
         "result": "" if item.result is None else json.dumps(item.result, ensure_ascii=False),

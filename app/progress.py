@@ -11,6 +11,8 @@ from app.terminal_text import one_line
 from ordering.model import SETTLED, State
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from app.follow import Look
     from ordering.lines import ItemLine
 
@@ -46,6 +48,17 @@ def shown(name: str) -> Iterator[Watch]:
             progress.update(bar, total=look.total, completed=look.done, description=f"{name}{now}")
 
         yield watch
+
+
+@contextmanager
+def counted() -> Iterator[Progress]:
+    """A bar on stderr for work that is counted, shown on a terminal only and gone at the end of the block."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = show.console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield progress
 
 
 def _plain(look: Look) -> None:

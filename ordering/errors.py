@@ -109,6 +109,31 @@ class MayStillRun(RelevoError):
         self.item_id = item_id
 
 
+class NotDead(RelevoError):
+    """The item is no dead letter; `why` says what it is and which command helps."""
+
+    def __init__(self, item_id: int, why: str) -> None:
+        super().__init__(f"Item {item_id} is no dead letter: {why}.")
+        self.item_id = item_id
+
+
+class NotStream(RelevoError):
+    """Dead letters were asked of a serial plan."""
+
+    def __init__(self, plan: str) -> None:
+        super().__init__(
+            f"Plan {plan!r} is a serial plan, so it has no dead letters: what is undecided in it is shown by `relevo plan show {plan}` "
+            "and decided by `relevo retry`, `relevo skip` and `relevo resolve`."
+        )
+
+
+class UnknownGroup(RelevoError):
+    """No dead letter is of this group."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"group: there are no dead letters of group {group!r} there; `relevo dead list --groups` shows the groups.")
+
+
 class KeyConflict(RelevoError):
     """The idempotency key was used for another body."""
 

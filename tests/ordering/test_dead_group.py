@@ -39,6 +39,7 @@ def pattern(tx: Connection, error: str | None) -> str | None:
         (" \n ", None),
         (None, None),
         ("x" * 20_000, "x" * 200),
+        ("\n" * 999 + "x", "x"),
         ("Refused: '" + "x" * 20_000, 'Refused: "…"'),
         ("Refused: " + "'x' " * 5_000, ("Refused: " + '"…" ' * 100)[:200]),
         ("\u202eevil\u0007\ufffd", "\u202eevil\u0007\ufffd"),

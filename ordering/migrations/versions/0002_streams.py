@@ -84,7 +84,9 @@ ERROR_PATTERN = r"""
             '[[:space:]]+', ' ', 'g'), 200)
         from (
             select line, coalesce(substring(line from '^[[:alpha:]_][[:alnum:]_.]*:'), '') as class
-            from (select left(substring(left(error, 6000) from '[^[:space:]][^\r\n]*'), 500) as line) first
+            from (
+                select nullif(left(split_part(translate(ltrim(left(error, 1000), E' \t\r\n'), E'\r', E'\n'), E'\n', 1), 300), '') as line
+            ) first
         ) parts
     $body$"""
 
