@@ -61,6 +61,14 @@ SCHEDULE: dict[str, Any] = {
     "remove": cli_schedule.remove,
 }
 
+DEAD: dict[str, Any] = {
+    "list": cli_dead.list_,
+    "show": cli_dead.show_,
+    "retry": cli_dead.retry,
+    "skip": cli_dead.skip,
+    "resolve": cli_dead.resolve,
+}
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -88,26 +96,15 @@ def _app() -> typer.Typer:
     for name, function in SCHEDULE.items():
         schedule.command(name)(function)
     app.add_typer(schedule, name="schedule", rich_help_panel="Plans")
-    app.add_typer(_dead(), name="dead", rich_help_panel="Decisions on failed and interrupted items")
+    dead = typer.Typer(help="Dead letters of streams: list, show and decide them, many at once.", no_args_is_help=True)
+    for name, function in DEAD.items():
+        dead.command(name)(function)
+    app.add_typer(dead, name="dead", rich_help_panel="Decisions on failed and interrupted items")
     for panel, commands in PANELS.items():
         for name, function in commands.items():
             passes_on = name in ("worker", "feeder")
             app.command(name, rich_help_panel=panel, context_settings=cli_platform.PASSED_ON if passes_on else None)(function)
     return app
-
-
-def _dead() -> typer.Typer:
-    dead = typer.Typer(help="Dead letters of streams: list, show and decide them, many at once.", no_args_is_help=True)
-    of_dead: dict[str, Any] = {
-        "list": cli_dead.list_,
-        "show": cli_dead.show_,
-        "retry": cli_dead.retry,
-        "skip": cli_dead.skip,
-        "resolve": cli_dead.resolve,
-    }
-    for name, function in of_dead.items():
-        dead.command(name)(function)
-    return dead
 
 
 def run(arguments: Sequence[str]) -> int:

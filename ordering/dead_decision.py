@@ -60,10 +60,10 @@ DECIDE = text("""
     )
     select id, plan_id, dispatch_id from decided order by id
 """)
-# A dispatch that still carries another undecided letter stays open for it.
+# As `attempt.END_IF_EMPTY`: a dispatch that still carries another unresolved letter stays open for it.
 END_DISPATCHES = text("""
-    update relevo.dispatch d set ended_at = now()
-    where d.id = any(:dispatches) and d.ended_at is null and not exists (select from relevo.item where dispatch_id = d.id)
+    update relevo.dispatch d set ended_at = now() where d.id = any(:dispatches) and d.ended_at is null
+        and not exists (select from relevo.item where dispatch_id = d.id and state in ('dispatched', 'interrupted'))
 """)
 
 

@@ -122,7 +122,7 @@ class NotStream(RelevoError):
 
     def __init__(self, plan: str) -> None:
         super().__init__(
-            f"Plan {plan!r} is a serial plan, so it has no dead letters: what is undecided in it is shown by `relevo plan show {plan}` "
+            f"Plan {plan!r} is a serial plan, so it has no dead letters: what is unresolved in it is shown by `relevo plan show {plan}` "
             "and decided by `relevo retry`, `relevo skip` and `relevo resolve`."
         )
 

@@ -25,7 +25,7 @@ class RefusedMessage:
 REFUSED = text("""
     select id, at, actor, reason, cast(after ->> 'size' as bigint) as size, coalesce(after ->> 'preview', '') as preview,
         after ->> 'task' as task, after ->> 'dispatch' as dispatch
-    from relevo.event where action = 'refused' order by id desc limit :limit
+    from relevo.event where action = 'refuse' order by id desc limit :limit
 """)
 
 

@@ -26,7 +26,7 @@ def mails(relevo: Relevo, engine: Engine) -> Relevo:
     with engine.begin() as tx:
         tx.execute(DIE, {"ids": put(tx), "errors": ["no"]})
         audit.record(
-            tx, actor="worker w", action="refused", reason="not JSON", after={"size": 7, "preview": "<b>", "task": "t", "dispatch": None}
+            tx, actor="worker w", action="refuse", reason="not JSON", after={"size": 7, "preview": "<b>", "task": "t", "dispatch": None}
         )
     return relevo
 
@@ -203,7 +203,7 @@ def test_what_letters_hold_is_shown_literally(relevo: Relevo, engine: Engine) ->
     with engine.begin() as tx:
         stream(tx)
         hostile, neighbour = die(tx, [f"Odd: {HOSTILE}", "KeyError: 'x'"], title=HOSTILE, args=[HOSTILE], kwargs={HOSTILE: "v"})
-        audit.record(tx, actor="worker w", action="refused", reason=HOSTILE, after={"size": 1, "preview": HOSTILE + "\0\ud83d"})
+        audit.record(tx, actor="worker w", action="refuse", reason=HOSTILE, after={"size": 1, "preview": HOSTILE + "\0\ud83d"})
     for call in (["list"], ["list", "--groups"], ["show", str(hostile)]):
         said = ok(relevo("dead", *call))
         number = "#" if "--groups" in call else "2J"

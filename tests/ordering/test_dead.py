@@ -179,8 +179,8 @@ def test_a_cursor_that_nobody_wrote_is_refused(written: str) -> None:
 def test_refused_messages_are_listed_the_latest_first(tx: Connection) -> None:
     for number in range(3):
         after = {"size": number, "preview": "<b>\x00\u202e", "dispatch": None, "task": "nothing"}
-        audit.record(tx, actor="worker w", action="refused", reason=f"no {number}", after=after)
-    audit.record(tx, actor="worker w", action="refused", reason="bare")
+        audit.record(tx, actor="worker w", action="refuse", reason=f"no {number}", after=after)
+    audit.record(tx, actor="worker w", action="refuse", reason="bare")
     found = refused(tx, limit=3)
     assert [each.reason for each in found] == ["bare", "no 2", "no 1"]
     assert (found[0].size, found[0].preview, found[0].task) == (None, "", None)

@@ -24,7 +24,7 @@ LETTERS = text("""
     from generate_series(1, cast(:count as integer) * 5 / 4) n
 """)
 REFUSALS = text("""
-    insert into relevo.event (actor, action, reason) select 'w', case n % 1000 when 0 then 'refused' else 'add' end, 'r'
+    insert into relevo.event (actor, action, reason) select 'w', case n % 1000 when 0 then 'refuse' else 'add' end, 'r'
     from generate_series(1, 100000) n
 """)
 
