@@ -15,7 +15,8 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
 from ordering.model import Json
 from ordering.text import storable
-from workers import shell, webhook
+from workers import shell
+from workers.plain import PlainError
 from workers.values import from_json as from_json
 from workers.values import to_json as to_json
 
@@ -23,12 +24,8 @@ TRACE_LIMIT = 12_000  # characters of a traceback that are kept; the end tells m
 DEEPEST = 60  # frames of a traceback that are written out: a recursion of 10,000 says no more than its two ends
 
 
-class TimedOut(Exception):
+class TimedOut(PlainError):
     """A command was still running at the end of its own `timeout`; the message is one sentence."""
-
-
-# Errors of the built-in tasks are sentences; where in our code they were raised says nothing.
-PLAIN = (shell.BadCommand, shell.CommandFailed, webhook.BadRequest, webhook.RequestFailed, TimedOut)
 
 
 class Stopped(BaseException):
@@ -129,7 +126,7 @@ def run(call: Callable[[], Any], *, exhausted: Callable[[], bool]) -> Ended:
         return Failed("Reject", f"The task rejected its message: {_text(reject)}", final=True)
     except SoftTimeLimitExceeded:
         return Failed("SoftTimeLimitExceeded", "The soft time limit was exceeded.")
-    except PLAIN as error:
+    except PlainError as error:
         return Failed(type(error).__name__, storable(str(error)), final=exhausted() or isinstance(error, ValueError))
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: a body that says so has failed, no more
         reason, text = described(error)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ordering import attempt
 from ordering.model import Claimed, Json
-from workers import pool, settings, webhook
+from workers import pool, settings
 from workers import shell as commands
 from workers.body import TimedOut
 from workers.celeryapp import celery
@@ -51,6 +51,8 @@ def http(
 
     Returns the status, the content type and the beginning of the answer's body.
     """
+    from workers import webhook  # its client is costly to import, and most workers never send a request
+
     key = f"relevo-item-{self.request.claimed.item_id}"
     return webhook.request(method, url, json=json, body=body, headers=headers, timeout=timeout, idempotency_key=key)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from workers.guarded import Ending, Guarded, NotStarted
 from workers.output import Output, clean
+from workers.plain import PlainError
 from workers.reader import OnChange, Reader
 
 GRACE_SECONDS = 2.0
@@ -17,7 +18,7 @@ LAST_LINES = 10
 LAST_CHARACTERS = 2000
 
 
-class BadCommand(ValueError):
+class BadCommand(PlainError, ValueError):
     """The command as given cannot be run; one sentence that names the field and the fix."""
 
 
@@ -25,7 +26,7 @@ class AlreadyDone(Exception):
     """The `unless` command says that the work is already done: the item settles as skipped, with this reason."""
 
 
-class CommandFailed(Exception):
+class CommandFailed(PlainError):
     """The command ended with an exit code that is not 0, or by a signal.
 
     `code` or `signal` (a number) says how, the other is None; `last` holds its last lines.

@@ -18,7 +18,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import psutil
 from psycopg import Connection as Listener
 from psycopg import OperationalError
 from sqlalchemy import Connection, Engine, text
@@ -149,6 +148,8 @@ class Warden(threading.Thread):
         # Nobody can be asked for a plan's stop_grace, and nothing can be marked: the lost sessions tell it afterwards.
         now = time.monotonic()
         if self._stopping_since is not None and now - self._stopping_since > GRACE_WITHOUT_DATABASE:
+            import psutil  # costly, and needed here only
+
             for child in psutil.Process().children():
                 started = process.started(child.pid)
                 if started is not None:

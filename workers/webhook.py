@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from workers.output import clean
+from workers.plain import PlainError
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 TIMEOUT_SECONDS = 30.0
@@ -24,11 +25,11 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
-class BadRequest(ValueError):
+class BadRequest(PlainError, ValueError):
     """The request as given cannot be sent; one sentence that names the field and the fix."""
 
 
-class RequestFailed(Exception):
+class RequestFailed(PlainError):
     """The request got no answer in time, or one whose status is not 2xx.
 
     `status` is None where there was no answer; `body` holds what was kept of it.
