@@ -10,7 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from ordering import db
 from ordering.errors import RelevoError
-from workers.publish import DEFAULT_QUEUE, BrokerUnavailable, Publisher
+from ordering.model import DEFAULT_QUEUE
+from workers.publish import BrokerUnavailable, Publisher
 
 
 def database(url: str) -> str | None:

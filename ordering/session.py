@@ -88,7 +88,6 @@ OPEN = """
     select id, worker, host, boot_id, pid_namespace, pid, pid_started, opened_at, lost_at
     from relevo.session where closed_at is null
 """
-ALL_OPEN = text(f"{OPEN} order by id")
 # One look at the locks a second, however many sessions there are; what stands here unlocked is then tried one by one.
 UNLOCKED = text(f"""
     {OPEN} and not exists (
@@ -96,11 +95,6 @@ UNLOCKED = text(f"""
             and l.granted and l.database = (select oid from pg_database where datname = current_database()))
     order by id
 """)
-
-
-def open_sessions(tx: Connection) -> list[Session]:
-    """Every session not closed yet, oldest first."""
-    return [_session(row) for row in tx.execute(ALL_OPEN)]
 
 
 def unlocked(tx: Connection) -> list[Session]:

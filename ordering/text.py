@@ -54,19 +54,24 @@ def checked_json(field: str, value: Json, limit: int) -> str:
     return written
 
 
+def clean(value: str) -> str:
+    """`value` with U+FFFD for each NUL and lone surrogate, so that Postgres and UTF-8 take it."""
+    return _UNSTORABLE.sub(REPLACEMENT, value)
+
+
 def storable(value: str, limit: int = ERROR_LIMIT) -> str:
     """`value` with unstorable characters replaced by U+FFFD, cut in the middle to about `limit` characters; the cut says so."""
     if len(value) > limit:
         half = limit // 2
         value = f"{value[:half]}\n… {len(value) - 2 * half} characters left out …\n{value[-half:]}"
-    return _UNSTORABLE.sub(REPLACEMENT, value)
+    return clean(value)
 
 
 def storable_json(value: Json) -> Json:
     """`value` with unstorable characters in strings and keys replaced by U+FFFD."""
     match value:
         case str():
-            return _UNSTORABLE.sub(REPLACEMENT, value)
+            return clean(value)
         case dict():
             return {storable_json(key): storable_json(inner) for key, inner in value.items()}
         case list():

@@ -149,7 +149,7 @@ def broker_url(valkey_url: str) -> str:
 @pytest.fixture
 def rabbit_url() -> Iterator[str]:
     """A RabbitMQ without the platform's own queue; skips where `RELEVO_TEST_RABBIT_URL` names none."""
-    from workers.publish import DEFAULT_QUEUE
+    from ordering.model import DEFAULT_QUEUE
 
     url = servers.rabbit()
     servers.delete_queues(url, DEFAULT_QUEUE)

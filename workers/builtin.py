@@ -38,8 +38,8 @@ def shell(
     # The worker's own folder would be wherever it was started.
     folder = settings.load().catalogue.parent
     with _timeout(timeout):
-        result = commands.run(command, unless=unless, cwd=_below(folder, cwd), env=env, on_change=store)
-    return {"seconds": round(result.seconds, 3)}
+        seconds = commands.run(command, unless=unless, cwd=_below(folder, cwd), env=env, on_change=store)
+    return {"seconds": round(seconds, 3)}
 
 
 @celery.task(bind=True, name="http", batch_size=1)

@@ -15,10 +15,10 @@ from celery.exceptions import CPendingDeprecationWarning
 from celery.worker.consumer import Consumer
 from kombu.transport import TRANSPORT_ALIASES
 
+from ordering.model import DEFAULT_QUEUE
 from workers.broker_wire import queue
 from workers.celery_events import PromptDispatcher
 from workers.gate import SlotGate, TakenAtOnce
-from workers.publish import DEFAULT_QUEUE
 from workers.refusal import body_fault, fault, refusal
 
 logger = logging.getLogger(__name__)

@@ -17,11 +17,12 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from ordering import db, head, reconcile
+from ordering.model import DEFAULT_QUEUE
 from ordering.plans import WAKE_CHANNEL
 from workers import feeding, process, service
 from workers.celeryapp import celery
 from workers.listening import listening
-from workers.publish import DEFAULT_QUEUE, BrokerUnavailable, Publisher
+from workers.publish import BrokerUnavailable, Publisher
 from workers.settings import Settings
 from workers.ticking import Ticker
 

@@ -3,15 +3,9 @@
 import threading
 from dataclasses import dataclass
 
+from ordering.text import REPLACEMENT
+
 KIB = 1024
-REPLACEMENT = "\ufffd"
-# Postgres stores neither; JSON and the outside world deliver both.
-_UNSTORABLE = {0: REPLACEMENT, **dict.fromkeys(range(0xD800, 0xE000), REPLACEMENT)}
-
-
-def clean(text: str) -> str:
-    """The text with U+FFFD for each NUL and lone surrogate, so that Postgres and UTF-8 take it."""
-    return text.translate(_UNSTORABLE)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from workers.broker_wire import REDIS_OPTIONS, STEP_SECONDS, Wire, open_wire
 
 T = TypeVar("T")
 
-#: The queue of tasks that name none.
-DEFAULT_QUEUE = "relevo"
-
 
 class BrokerUnavailable(Exception):
     """The broker did not answer within the bound. The text is one sentence for people."""
@@ -119,15 +116,6 @@ class Publisher:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.forget()
-
-
-def broker_policy_warning(app: Celery) -> str | None:
-    """`Publisher.policy_warning` of `app`'s broker over a connection of its own, for a start-up check."""
-    publisher = Publisher(app)
-    try:
-        return publisher.policy_warning()
-    finally:
-        publisher.close()
 
 
 _publishers: WeakSet[Publisher] = WeakSet()

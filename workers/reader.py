@@ -43,8 +43,11 @@ class Reader:
         if self._on_change is not None:
             self._begin(self._tell, "output teller")
 
-    def finish(self) -> None:
-        """Take in what is still in the pipe, tell it, and close. Call it when the command's tree is gone; waits at most 10 s."""
+    def finish(self, note: str = "") -> None:
+        """Take in what is still in the pipe, tell it, with `note` behind it, and close.
+
+        Call it when the command's tree is gone; waits at most 10 s.
+        """
         os.eventfd_write(self._wake, 1)
         for thread in self._threads:
             thread.join(JOIN_SECONDS)
@@ -53,6 +56,10 @@ class Reader:
                 return
         os.close(self._wake)
         os.close(self._descriptor)
+        if note:
+            self._output.feed(note.encode())
+            if self._on_change is not None:
+                self._say(self._on_change)
 
     def _begin(self, work: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=work, name=name, daemon=True)
@@ -98,8 +105,11 @@ class Reader:
             if (total := self._output.total) == told:
                 continue
             told = total
-            now = self._output.snapshot()
-            try:
-                self._on_change(now.head, now.tail, now.dropped)
-            except Exception:
-                log.exception("the output so far could not be handed on; the next change is handed on again")
+            self._say(self._on_change)
+
+    def _say(self, on_change: OnChange) -> None:
+        now = self._output.snapshot()
+        try:
+            on_change(now.head, now.tail, now.dropped)
+        except Exception:
+            log.exception("the output so far could not be handed on; the next change is handed on again")

@@ -6,10 +6,10 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ordering.text import clean
 from workers.guarded import Ending, Guarded, NotStarted
-from workers.output import Output, clean
+from workers.output import Output
 from workers.plain import PlainError
 from workers.reader import OnChange, Reader
 
@@ -44,16 +44,6 @@ class CommandFailed(PlainError):
         return f"{self.program!r} {how}; " + (f"its last lines:\n{self.last}" if self.last else "it printed nothing")
 
 
-@dataclass(frozen=True)
-class ShellResult:
-    """How a command that succeeded went: seconds, its output (bounded, see Output), and pids below it that ignored KILL."""
-
-    seconds: float
-    output: str
-    dropped: int
-    left: tuple[int, ...]
-
-
 def run(
     command: object,
     *,
@@ -62,13 +52,14 @@ def run(
     env: object = None,
     on_change: OnChange | None = None,
     grace: float = GRACE_SECONDS,
-) -> ShellResult:
-    """Run the command and wait for it; call from the main thread of a pool process.
+) -> float:
+    """Run the command and wait for it; how long it took, in seconds. Call from the main thread of a pool process.
 
     `command` and `unless` are lists of strings, `cwd` a folder or None, `env` variables on top of the worker's own. What the command
-    leaves running when it ends is ended too: TERM, and KILL after `grace` seconds. `on_change(head, tail, dropped)` is called from
-    another thread while it runs, see Reader. Raises BadCommand, AlreadyDone when `unless` exits with 0, CommandFailed, GuardLost. An
-    exception from a signal handler (a time limit, a shutdown, a cancel) ends the whole tree in the same way before it is let through.
+    leaves running when it ends is ended too: TERM, and KILL after `grace` seconds; what ignores that is named in the output.
+    `on_change(head, tail, dropped)` is called from another thread while it runs, see Reader. Raises BadCommand, AlreadyDone when
+    `unless` exits with 0, CommandFailed, GuardLost. An exception from a signal handler (a time limit, a shutdown, a cancel) ends the
+    whole tree in the same way before it is let through.
     """
     words = _words("command", command)
     test = None if unless is None else _words("unless", unless)
@@ -82,10 +73,10 @@ def run(
             raise AlreadyDone(f"already done: the unless command {clean(test[0])!r} exited with 0")
     started = time.monotonic()
     ending, output = _run("command", words, folder, variables, on_change, grace)
-    snapshot = output.snapshot()
     if ending.code != 0:
+        snapshot = output.snapshot()
         raise CommandFailed(clean(words[0]), ending.code, ending.signal, _last_lines(snapshot.tail or snapshot.head))
-    return ShellResult(time.monotonic() - started, snapshot.text(), snapshot.dropped, ending.left)
+    return time.monotonic() - started
 
 
 def _run(
@@ -94,6 +85,7 @@ def _run(
     output = Output()
     reading, writing = os.pipe()
     reader = Reader(reading, output, on_change)
+    note = ""
     try:
         reader.start()
         with Guarded(grace) as guarded:
@@ -103,9 +95,12 @@ def _run(
                 raise BadCommand(_why(field, words[0], cwd, error)) from None
             finally:
                 os.close(writing)
-            return guarded.wait(), output
+            ending = guarded.wait()
+            if ending.left:
+                note = f"\n[still there, though killed: process {', '.join(map(str, ending.left))}]\n"
+            return ending, output
     finally:
-        reader.finish()
+        reader.finish(note)
 
 
 def _words(field: str, value: object) -> list[str]:

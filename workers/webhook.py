@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from workers.output import clean
+from ordering.text import clean
 from workers.plain import PlainError
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -15,11 +15,11 @@ from sqlalchemy import Connection
 
 from ordering import db, plans, session, subscriptions, tasks
 from ordering.errors import Invalid, Pooled, RelevoError
+from ordering.model import DEFAULT_QUEUE
 from ordering.subscriptions import Subscription
 from ordering.tasks import NO_LIMIT, TaskInfo
 from workers import consumer, imports, log, pool, process, request, service
 from workers.celeryapp import celery
-from workers.publish import DEFAULT_QUEUE
 from workers.settings import Settings
 from workers.task import PlanTask
 from workers.warden import Warden

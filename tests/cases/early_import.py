@@ -6,10 +6,11 @@ from typing import Any
 from celery import Celery
 from sqlalchemy import text
 
+from ordering.model import DEFAULT_QUEUE
 from tests import servers
 from tests.cases.probe_tasks import body
 from workers import celery, database
-from workers.publish import DEFAULT_QUEUE, Publisher
+from workers.publish import Publisher
 
 KEPT = database.engine().connect()
 assert KEPT.execute(text("select 1")).scalar_one() == 1

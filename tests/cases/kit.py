@@ -15,12 +15,12 @@ from sqlalchemy import Connection, Row, make_url, text
 
 from ordering import add as adding
 from ordering import db, decision, history, items, move, plans, views
-from ordering.model import Item, Last, NewItem, Place, Plan, State
+from ordering.model import DEFAULT_QUEUE, Item, Last, NewItem, Place, Plan, State
 from tests import servers
 from tests.cases import processes
 from tests.cases.processes import ROOT, Service
 from tests.cases.proxy import Proxy, before_broker, before_database
-from workers.publish import DEFAULT_QUEUE, Publisher
+from workers.publish import Publisher
 
 T = TypeVar("T")
 ACTOR = "case"

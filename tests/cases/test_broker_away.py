@@ -5,13 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from ordering.model import NewItem
+from ordering.model import DEFAULT_QUEUE, NewItem
 from tests import servers
 from tests.cases.checks import checks
 from tests.cases.kit import Kit, wait_until
 from tests.cases.restartable import Restartable
 from tests.conftest import Scale
-from workers.publish import DEFAULT_QUEUE
 
 PLANS, ITEMS = 4, 8
 

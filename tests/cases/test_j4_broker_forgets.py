@@ -2,12 +2,12 @@
 
 import redis
 
+from ordering.model import DEFAULT_QUEUE
 from tests import servers
 from tests.cases.brokers import both_brokers
 from tests.cases.checks import checks
 from tests.cases.kit import Kit, wait_until
 from tests.cases.restartable import Restartable
-from workers.publish import DEFAULT_QUEUE
 
 HEADS = 3
 

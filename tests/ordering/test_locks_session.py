@@ -72,7 +72,7 @@ def test_without_proof_a_held_item_stays_its_processs_own_after_the_grace_time(e
     claimed, mine = lost(engine, OnInterrupt.HOLD)
     with engine.begin() as tx:
         reconcile.close(tx, mine, proved=False)
-        assert session.open_sessions(tx) == []
+        assert session.unlocked(tx) == []
     with engine.begin() as tx:
         assert retake(mine)(tx) == {claimed.dispatch_id}
         assert state(tx, claimed.item_id) is State.RUNNING

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 from ordering import attempt, items, plans, session
 from ordering.model import Claimed, OnFailure, OnInterrupt, Outcome, State
 from ordering.reconcile import interrupt, reconcile
-from ordering.session import Session, open_sessions
+from ordering.session import Session, unlocked
 from tests.ordering.acts import ACTOR, PROCESS, assert_sound, events, feed, outcomes, plan, put, run, state
 
 
@@ -46,7 +46,7 @@ def age_loss(engine: Engine, seconds: float) -> None:
 
 def sessions(engine: Engine) -> list[Session]:
     with engine.begin() as tx:
-        return open_sessions(tx)
+        return unlocked(tx)
 
 
 @pytest.mark.parametrize("policy", list(OnFailure))

@@ -25,22 +25,24 @@ def running(engine: Engine, policy: OnInterrupt = OnInterrupt.HOLD) -> tuple[Cla
         plans.start(tx, "line", actor=ACTOR)
         put(tx)
         claimed = run(tx)
-        (mine,) = session.open_sessions(tx)
-        return claimed, mine.id
+        (mine,) = tx.execute(text("select id from relevo.session")).scalars()
+        return claimed, mine
 
 
 def test_a_session_is_recorded_and_its_lock_held_as_long_as_its_connection_lives(engine: Engine) -> None:
     with engine.connect() as worker, engine.connect() as other:
         with worker.begin():
             mine = session.open_(worker, PROCESS)
-        (known,) = session.open_sessions(other)
-        assert (known.id, known.process, known.lost_at) == (mine, PROCESS, None)
         assert not free(other, mine)
         worker.rollback()
         assert not free(other, mine)
+        assert session.unlocked(other) == []
         worker.invalidate()
         other.rollback()
         other.execute(text("select pg_advisory_xact_lock(:class, :id)"), {"class": session.LOCK_CLASS, "id": mine})
+        other.rollback()
+        (known,) = session.unlocked(other)
+        assert (known.id, known.process, known.lost_at) == (mine, PROCESS, None)
 
 
 def free(tx: Connection, session_id: int) -> bool:

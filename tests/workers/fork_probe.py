@@ -13,8 +13,9 @@ from celery import Celery
 from sqlalchemy import text
 
 from ordering import db
+from ordering.model import DEFAULT_QUEUE
 from workers import forks
-from workers.publish import DEFAULT_QUEUE, Publisher
+from workers.publish import Publisher
 
 LOCK = 4711
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.commands import until
+
 ROOT = Path(__file__).parents[2]
 
 POOL = """
@@ -31,8 +33,10 @@ if "deaf" in sys.argv:
 if "forks" in sys.argv:
     threading.Thread(target=fork, daemon=True).start()
 print("ready", flush=True)
+told = [""]
 try:
-    print(run(json.loads(sys.argv[1])).output, flush=True)
+    run(json.loads(sys.argv[1]), on_change=lambda head, *_: told.append(head))
+    print(told[-1], flush=True)
 except Exception as error:
     print(type(error).__name__, error, flush=True)
 """
@@ -72,15 +76,6 @@ while not os.fork():
     pass
 os._exit(0)
 """
-
-
-def until(true: Callable[[], object], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def _command_line(pid: int) -> bytes:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.output import Output, clean
+from ordering.text import clean
+from workers.output import Output
 
 
 def fed(*pieces: bytes, head: int = 10, tail: int = 10) -> Output:

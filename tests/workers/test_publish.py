@@ -12,7 +12,7 @@ from celery import Celery
 
 from tests import servers
 from tests.workers.proxy import Proxy
-from workers.publish import BrokerUnavailable, Publisher, broker_policy_warning
+from workers.publish import BrokerUnavailable, Publisher
 
 BOUND = 3.0
 
@@ -164,23 +164,26 @@ def test_parent_and_child_have_a_connection_each(publisher: Publisher, queue: st
 
 
 def test_a_redis_that_may_evict_is_warned_of(broker_url: str) -> None:
-    app = Celery("test", broker=broker_url)
-    assert broker_policy_warning(app) is None
+    publisher = Publisher(Celery("test", broker=broker_url))
+    assert publisher.policy_warning() is None
     client = redis.Redis.from_url(broker_url)
     before = client.config_get("maxmemory-policy")["maxmemory-policy"]
     try:
         client.config_set("maxmemory-policy", "allkeys-lru")
-        said = broker_policy_warning(app)
+        said = publisher.policy_warning()
         assert said is not None
         assert "allkeys-lru" in said
         assert "noeviction" in said
     finally:
         client.config_set("maxmemory-policy", str(before))
         client.close()
+        publisher.close()
 
 
 def test_rabbitmq_never_evicts(rabbit_url: str) -> None:
-    assert broker_policy_warning(Celery("test", broker=rabbit_url)) is None
+    publisher = Publisher(Celery("test", broker=rabbit_url))
+    assert publisher.policy_warning() is None
+    publisher.close()
 
 
 def test_a_full_redis_is_said_in_one_sentence(broker_url: str, queue: str) -> None:

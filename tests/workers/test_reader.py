@@ -3,19 +3,10 @@
 import os
 import threading
 import time
-from collections.abc import Callable
 
+from tests.workers.commands import until
 from workers.output import Output
 from workers.reader import Reader
-
-
-def until(true: Callable[[], object], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def test_what_came_while_storing_is_told_at_the_end() -> None:

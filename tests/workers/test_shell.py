@@ -9,37 +9,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.workers.commands import alive, printed, python, until
+from workers.guarded import Guarded
 from workers.shell import AlreadyDone, BadCommand, CommandFailed, run
 
 
-def until(true: Callable[[], object], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
-
-
-def python(code: str, *words: str) -> list[str]:
-    return [sys.executable, "-S", "-c", code, *words]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_stdout_and_stderr_in_the_order_of_their_arrival() -> None:
-    result = run(["sh", "-c", "echo one; echo two >&2; echo three"])
-    assert result.output == "one\ntwo\nthree\n"
-    assert (result.dropped, result.left) == (0, ())
+    assert printed(["sh", "-c", "echo one; echo two >&2; echo three"]) == "one\ntwo\nthree\n"
 
 
 def test_exit_code() -> None:
@@ -72,29 +53,29 @@ def test_unless(tmp_path: Path) -> None:
 
 
 def test_env_and_cwd(tmp_path: Path) -> None:
-    lines = run(["env"], env={"A": "1", "É": "ü€"}).output.splitlines()
+    lines = printed(["env"], env={"A": "1", "É": "ü€"}).splitlines()
     assert {"A=1", "É=ü€", f"PATH={os.environ['PATH']}"} <= set(lines)
-    assert run(["pwd"], cwd=str(tmp_path)).output == f"{tmp_path}\n"
+    assert printed(["pwd"], cwd=str(tmp_path)) == f"{tmp_path}\n"
 
 
 def test_path_of_env_is_searched(tmp_path: Path) -> None:
     own = tmp_path / "own-program"
     own.write_text("#!/bin/sh\necho found\n")
     own.chmod(0o755)
-    assert run(["own-program"], env={"PATH": f"/nowhere:{tmp_path}"}).output == "found\n"
-    assert run(["./own-program"], cwd=str(tmp_path)).output == "found\n"
+    assert printed(["own-program"], env={"PATH": f"/nowhere:{tmp_path}"}) == "found\n"
+    assert printed(["./own-program"], cwd=str(tmp_path)) == "found\n"
 
 
 def test_command_starts_clean() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as Celery's pool processes do
     try:
-        status = run(["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"]).output
+        status = printed(["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"])
     finally:
         signal.signal(signal.SIGINT, before)
     threads = 0b11 << 31  # signals 32 and 33 are the C library's own, and no program can set or reset them
     assert [int(mask, 16) & ~threads for mask in re.findall(r"\t(\w+)", status)] == [0, 0]
-    assert run(["sh", "-c", "ls /proc/$$/fd; cat"]).output.split() == ["0", "1", "2"]
-    session, group = run(python("import os; print(os.getsid(0), os.getpgrp())")).output.split()
+    assert printed(["sh", "-c", "ls /proc/$$/fd; cat"]).split() == ["0", "1", "2"]
+    session, group = printed(python("import os; print(os.getsid(0), os.getpgrp())")).split()
     assert session == group
     assert int(session) != os.getsid(0)
 
@@ -144,7 +125,7 @@ def test_scripts_without_an_interpreter(tmp_path: Path) -> None:
 
 
 def test_output_that_no_database_takes_becomes_visible() -> None:
-    assert run(["printf", r"a\000b\377c\355\240\200d\n"]).output == "a\ufffdb\ufffdc\ufffd\ufffd\ufffdd\n"
+    assert printed(["printf", r"a\000b\377c\355\240\200d\n"]) == "a\ufffdb\ufffdc\ufffd\ufffd\ufffdd\n"
 
 
 def test_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
@@ -172,16 +153,22 @@ def test_slow_storing_does_not_slow_the_command(tmp_path: Path) -> None:
     command = python(
         "import sys, time; print('up', flush=True); time.sleep(0.7); print('x' * 5_000_000); open(sys.argv[1], 'w')", str(through)
     )
-    result = run(command, on_change=lambda *_: waited.append(until(through.exists)))
+    dropped: list[int] = []
+
+    def slow(head: str, tail: str, left_out: int) -> None:
+        waited.append(until(through.exists))
+        dropped.append(left_out)
+
+    run(command, on_change=slow)
     assert waited[0]
-    assert result.dropped == 5_000_004 - 128 * 1024
+    assert dropped[-1] == 5_000_004 - 128 * 1024
 
 
 def test_error_while_storing_is_logged_and_the_command_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(*_: object) -> None:
         raise RuntimeError("no database")
 
-    assert run(["echo", "well"], on_change=refuse).output == "well\n"
+    assert run(["echo", "well"], on_change=refuse) > 0
     assert "no database" in caplog.text
 
 
@@ -191,8 +178,9 @@ import resource
 from workers.shell import run
 run(["true"])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-result = run(["sh", "-c", "yes 0123456789abcdefghi | head -c 200000000"], on_change=lambda *_: None)
-print(result.dropped, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+told = []
+run(["sh", "-c", "yes 0123456789abcdefghi | head -c 200000000"], on_change=lambda *now: told.append(now[2]))
+print(told[-1], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", measured], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     dropped, kibibytes = map(int, done.stdout.split())
@@ -202,15 +190,30 @@ print(result.dropped, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - befor
 
 def test_what_the_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     begun = time.monotonic()
-    result = run(["sh", "-c", "setsid sleep 100 & echo $!; (sleep 100 &) ; exit 0"])
+    output = printed(["sh", "-c", "setsid sleep 100 & echo $!; (sleep 100 &) ; exit 0"])
     assert time.monotonic() - begun < 1.5  # neither holds the open pipe against us
-    assert not alive(int(result.output))
+    assert not alive(int(output))
 
 
 def test_what_it_leaves_behind_is_asked_first(tmp_path: Path) -> None:
     code = "trap 'echo asked; exit' TERM; touch up; while :; do sleep 0.02; done"
-    result = run(["sh", "-c", f"({code}) & while [ ! -e up ]; do sleep 0.02; done"], cwd=str(tmp_path))
-    assert "asked\n" in result.output
+    output = printed(["sh", "-c", f"({code}) & while [ ! -e up ]; do sleep 0.02; done"], cwd=str(tmp_path))
+    assert "asked\n" in output
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_ignores_being_killed_is_named(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """A process that hangs in the kernel cannot be made here, so the guard's word for it is put into its mouth."""
+    wait = Guarded.wait
+    monkeypatch.setattr(Guarded, "wait", lambda self: replace(wait(self), left=(12, 345)))
+    told: list[str] = []
+    command, named = ["sh", "-c", f"echo well; exit {code}"], "[still there, though killed: process 12, 345]"
+    if code:
+        with pytest.raises(CommandFailed, match=re.escape(named)):
+            run(command, on_change=lambda *now: told.append(now[0] + now[1]))
+    else:
+        run(command, on_change=lambda *now: told.append(now[0] + now[1]))
+    assert named in told[-1]
 
 
 def test_neither_descriptors_nor_threads_nor_processes_pile_up(tmp_path: Path) -> None:

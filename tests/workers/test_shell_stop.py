@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,27 +10,8 @@ from types import FrameType
 
 import pytest
 
+from tests.workers.commands import alive, python, until
 from workers.shell import run
-
-
-def until(true: Callable[[], object], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
-
-
-def python(code: str, *words: str) -> list[str]:
-    return [sys.executable, "-S", "-c", code, *words]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class TimeIsUp(Exception):
