@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_dead, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
+from app import cli_add, cli_dead, cli_dead_decide, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
 from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
@@ -64,9 +64,9 @@ SCHEDULE: dict[str, Any] = {
 DEAD: dict[str, Any] = {
     "list": cli_dead.list_,
     "show": cli_dead.show_,
-    "retry": cli_dead.retry,
-    "skip": cli_dead.skip,
-    "resolve": cli_dead.resolve,
+    "retry": cli_dead_decide.retry,
+    "skip": cli_dead_decide.skip,
+    "resolve": cli_dead_decide.resolve,
 }
 
 

@@ -33,7 +33,7 @@ TO = {Verb.RETRY: State.WAITING, Verb.SKIP: State.SKIPPED, Verb.RESOLVE: State.R
 
 # The order of locks: dispatch, item. A stream's line has no lock of the plan.
 LOCK_DISPATCHES = text("""
-    select id from relevo.dispatch where id in (select dispatch_id from relevo.item where id = any(:ids) and dispatch_id is not null)
+    select id from relevo.dispatch where id in (select dispatch_id from relevo.item where id = any(:ids) and state = 'interrupted')
     order by id for no key update
 """)
 LOCK_LETTERS = text(f"""

@@ -24,3 +24,8 @@ def test_the_help_lists_every_command_and_the_exit_codes(relevo: Relevo) -> None
     assert "Exit codes: 0 done, 1 the work failed" in said
     for name in ("create", "edit", "list", "show"):
         assert "Example: relevo plan " in ok(relevo("plan", name, "--help"))
+
+
+@pytest.mark.parametrize("name", cli.DEAD)
+def test_every_command_on_dead_letters_has_a_help_with_an_example(relevo: Relevo, name: str) -> None:
+    assert f"relevo dead {name}" in ok(relevo("dead", name, "--help")).split("Example")[1]

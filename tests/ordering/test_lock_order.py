@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 
-from ordering import add, attempt, db, decision, head, items, move, plans, reconcile, session
+from ordering import add, attempt, clock, db, dead_decision, decision, head, items, move, plans, reconcile, session
+from ordering.dead import Which
+from ordering.dead_decision import Verb
 from ordering.decide import Ended
 from ordering.errors import RelevoError
 from ordering.finish import Verdict, finish_all
@@ -54,6 +56,10 @@ def start(tx: Connection, dice: random.Random) -> None:
     plans.start(tx, dice.choice(PLANS), actor=ACTOR)
 
 
+def decide_letters(tx: Connection, verb: Verb) -> None:
+    dead_decision.decide_batch(tx, verb, Which(), until=clock.now(tx), after=None, actor=ACTOR, note="n")
+
+
 VERBS: list[Callable[[Connection, random.Random], object]] = [
     work,
     work,
@@ -70,6 +76,10 @@ VERBS: list[Callable[[Connection, random.Random], object]] = [
     lambda tx, dice: items.cancel(tx, some_item(tx, dice), actor=ACTOR),
     lambda tx, dice: decision.retry(tx, some_item(tx, dice), actor=ACTOR),
     lambda tx, dice: decision.skip(tx, some_item(tx, dice), actor=ACTOR),
+    lambda tx, dice: dead_decision.decide_batch(
+        tx, dice.choice(list(Verb)), Which(), until=clock.now(tx), after=None, actor=ACTOR, note="n"
+    ),
+    lambda tx, dice: dead_decision.decide(tx, Verb.RETRY, [some_item(tx, dice) for _ in range(3)], actor=ACTOR),
     lambda tx, dice: plans.pause(tx, dice.choice(PLANS), actor=ACTOR),
     lambda tx, dice: head.wake_postponed(tx),
     lambda tx, dice: head.take_unsent(tx, {}),
