@@ -31,7 +31,7 @@ class Service:
 
     ready: whether it answers now; without it, the service writes a byte to the descriptor in RELEVO_READY_FD.
     stop_signal asks it to end; after `stop_within` seconds, asked when that begins, it is killed.
-    death_signal: what it gets when the supervisor dies.
+    death_signal: what it gets when the supervisor dies. inherits: descriptors that it has under the same numbers.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Service:
     stop_signal: signal.Signals = signal.SIGTERM
     death_signal: signal.Signals = signal.SIGKILL
     stop_within: Callable[[], float] = lambda: 10.0
+    inherits: Sequence[int] = ()
 
 
 class Child:
@@ -66,7 +67,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 # Out of the terminal's reach: Ctrl-C is the supervisor's to pass on, in its order.
                 start_new_session=True,
-                pass_fds=[theirs] if service.ready is None else [],
+                pass_fds=[*service.inherits, *([theirs] if service.ready is None else [])],
             )
         except BaseException:
             os.close(self._ready_fd)

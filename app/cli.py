@@ -47,6 +47,7 @@ PANELS: dict[str, dict[str, Any]] = {
     "Services, where `up` does not run them": {
         "worker": cli_platform.worker,
         "feeder": cli_platform.feeder,
+        "serve": cli_platform.serve,
         "reconcile": cli_platform.reconcile,
         "migrate": cli_platform.migrate,
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +24,7 @@ Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return when everyt
 def up(detach: Detach = False) -> None:
     """Bring the platform up.
 
-    The database and the broker where none are configured, then feeder and worker.
+    The database and the broker where none are configured, then feeder, worker and the HTTP server.
     It runs until Ctrl-C, restarts what dies, and stops everything gracefully.
 
     \b
@@ -70,7 +71,7 @@ def status(as_json: AsJson = False) -> None:
 
 def _print(found: Status) -> None:
     say(f"The platform is {found.state}" + (f" since {found.since}" if found.since else "") + f" (home {found.home}).")
-    for name, value in (("database", found.database_url), ("broker", found.broker_url), ("log", found.log)):
+    for name, value in (("http", found.url), ("database", found.database_url), ("broker", found.broker_url), ("log", found.log)):
         if value:
             say(f"  {name}: {value}")
     if found.services:
@@ -124,7 +125,7 @@ def worker(context: typer.Context) -> None:
         given = settings()
         with database(given) as engine:
             declare_all(engine, given.catalogue)
-    _become("workers.worker", context.args)
+    _become(["-m", "workers.worker"], context.args)
 
 
 def feeder(context: typer.Context) -> None:
@@ -135,14 +136,33 @@ def feeder(context: typer.Context) -> None:
     \b
     Example: relevo feeder
     """
-    _become("workers.feeder", context.args)
+    _become(["-m", "workers.feeder"], context.args)
 
 
-def _become(module: str, arguments: list[str]) -> Any:
-    """Replace this process by the service: signals, exit code and output are its own, and our `app` is not in it."""
+def serve(
+    host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen, instead of RELEVO_HOST.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Where to listen, instead of RELEVO_PORT.")] = None,
+) -> None:
+    """Run the HTTP server in the foreground.
+
+    It serves the API. Without RELEVO_TOKENS_FILE it serves this machine only.
+
+    \b
+    Example: relevo serve --port 8080
+    """
+    from app.launch import SERVING
+
+    for name, value in (("RELEVO_HOST", host), ("RELEVO_PORT", port)):
+        if value is not None:
+            os.environ[name] = str(value)
+    _become([str(SERVING)])
+
+
+def _become(program: list[str], arguments: Sequence[str] = ()) -> Any:
+    """Replace this process by the service: signals, exit code and output are its own, and what it does not need is gone."""
     from app import environment, platform
 
     given = settings()
     urls = ("", "") if "--help" in arguments else platform.urls(given)
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, "-P", "-m", module, *arguments], environment.of_service(given, *urls))
+    os.execve(sys.executable, [sys.executable, "-P", *program, *arguments], environment.of_service(given, *urls))

@@ -44,7 +44,8 @@ class AlreadyUp(PlatformError):
 
 @dataclass(frozen=True)
 class Record:
-    """What the holder of the lock runs. state: starting, up or stopping. URLs are there from `up` on, passwords included.
+    """What the holder of the lock runs. state: starting, up or stopping. URLs are there from `up` on, passwords included;
+    `url` is the HTTP server's.
 
     stop_within: the longest, in seconds, that a stop takes.
     pid_started (clock ticks since boot) and boot tell this process from another one that has its number later.
@@ -59,6 +60,7 @@ class Record:
     database_url: str | None = None
     broker_url: str | None = None
     log: str | None = None
+    url: str | None = None
     services: list[ServiceState] = field(default_factory=list)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app import environment
+from app import environment, listen
 from app.child import Service, end_leftovers
 from app.declare import declare_all
 from app.embedded import EmbeddedError, Postgres, Server, Valkey
@@ -22,12 +23,13 @@ from app.supervise import UNKILLABLE, ServiceFailed, StopAsked, Supervisor
 from ordering import db
 from ordering.errors import DatabaseUnreachable, RelevoError
 from workers import process
-from workers.settings import Settings
+from workers.settings import Settings, SettingsError
 
 READY_WITHIN = 60.0  # seconds for a server, and for the services, whose imports may be slow
-POSTGRES, VALKEY, FEEDER, WORKER = "postgres", "valkey", "feeder", "worker"
+POSTGRES, VALKEY, FEEDER, WORKER, WEB = "postgres", "valkey", "feeder", "worker", "web"
+SERVING = Path(__file__).with_name("serving.py")
 #: Seconds that each has to end; the worker has its plans' longest stop_grace on top, for which bodies may go on.
-STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 30.0}
+STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 30.0, WEB: 10.0}
 USUAL_GRACE = 10.0  # seconds, where the database cannot be asked
 
 
@@ -41,7 +43,7 @@ class StartFailed(PlatformError):
 
 
 class Platform:
-    """What `relevo up` runs: the servers that are not given, then feeder and worker."""
+    """What `relevo up` runs: the servers that are not given, then feeder, worker and the HTTP server."""
 
     def __init__(self, settings: Settings, home: Home, log: ServiceLog, log_file: Path | None) -> None:
         self._settings = settings
@@ -53,6 +55,7 @@ class Platform:
         self._postgres = None if settings.database_url else Postgres(home.path / "postgres")
         self._valkey = None if settings.broker_url else Valkey(home.path / "valkey")
         self._told_broker_url: str | None = None
+        self._listening: socket.socket | None = None
         self._grace = USUAL_GRACE
         self._supervisor = Supervisor(log, self._record)
 
@@ -86,10 +89,13 @@ class Platform:
             # With these codes a service ends by a sentence of its own.
             raise StartFailed(error.last_lines[-1] if told else str(error), 2 if error.exit_code == 2 else 3, error.last_lines) from error
         finally:
+            if self._listening is not None:
+                self._listening.close()
             self._home.forget()
 
     def _start(self) -> None:
         # What is given is looked at first: nothing is started for a platform that cannot come up.
+        self._listen()
         with self._supervisor.interruptible():
             if self._valkey is None:
                 self._check_broker()
@@ -102,7 +108,16 @@ class Platform:
             with self._supervisor.interruptible():
                 self._migrate()
         self._declare()
-        self._supervisor.start([self._service(FEEDER), self._service(WORKER)], READY_WITHIN)
+        self._supervisor.start([self._service(FEEDER), self._service(WORKER), self._web(self._listen())], READY_WITHIN)
+
+    def _listen(self) -> socket.socket:
+        # Held here, so that two platforms cannot meet on a port and a server that is restarted refuses nobody.
+        if self._listening is None:
+            try:
+                self._listening = listen.listen(self._settings, any_port=True)
+            except SettingsError as error:
+                raise StartFailed(str(error), 2) from error
+        return self._listening
 
     def _migrate(self) -> None:
         try:
@@ -181,6 +196,7 @@ class Platform:
         if self._told_broker_url not in (None, url):
             self._supervisor.restart(FEEDER)
             self._supervisor.restart(WORKER)
+            self._supervisor.restart(WEB)
         self._told_broker_url = url
 
     def _service(self, name: str) -> Service:
@@ -190,6 +206,17 @@ class Platform:
             lambda: environment.of_service(self._settings, self._database_url(), self._broker_url()),
             self._settings.catalogue.parent,
             stop_within=lambda: STOP_WITHIN[name] + (self._grace if name == WORKER else 0),
+        )
+
+    def _web(self, listening: socket.socket) -> Service:
+        number = listening.fileno()
+        return Service(
+            WEB,
+            lambda: [sys.executable, "-P", str(SERVING)],
+            lambda: {**environment.of_service(self._settings, self._database_url(), self._broker_url()), listen.LISTEN_FD: str(number)},
+            self._settings.catalogue.parent,
+            stop_within=lambda: STOP_WITHIN[WEB],
+            inherits=[number],
         )
 
     def _end_leftovers(self) -> None:
@@ -209,6 +236,7 @@ class Platform:
                 database_url=self._database_url() if known else None,
                 broker_url=self._broker_url() if known else None,
                 log=str(self._log_file) if self._log_file else None,
+                url=listen.url_of(self._listening) if known and self._listening is not None else None,
                 stop_within=sum(STOP_WITHIN.values()) + self._grace + UNKILLABLE,
                 services=self._supervisor.states(),
             )

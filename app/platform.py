@@ -44,7 +44,7 @@ class NotStopped(PlatformError):
 
 @dataclass(frozen=True)
 class Status:
-    """The platform as it is now. state: down, starting, up or stopping. URLs are without passwords.
+    """The platform as it is now. state: down, starting, up or stopping. URLs are without passwords; `url` is the HTTP server's.
 
     problems: one sentence for each thing that should run or answer and does not.
     """
@@ -55,6 +55,7 @@ class Status:
     since: str | None = None
     database_url: str | None = None
     broker_url: str | None = None
+    url: str | None = None
     log: str | None = None
     services: list[ServiceState] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -144,6 +145,7 @@ def status(settings: Settings) -> Status:
         record.since,
         _without_password(record.database_url),
         _without_password(record.broker_url),
+        record.url,
         record.log,
         record.services,
         problems,

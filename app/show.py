@@ -48,6 +48,15 @@ def plain(value: Any) -> Any:
             raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def shallow(value: Any) -> Any:
+    """For `json.dumps(default=...)`: the same forms as `plain`, one level at a time, so that what jobs wrote is not walked through."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return plain(value)
+
+
 def as_json(*values: Any) -> None:
     """Print each value as one line of JSON. ASCII only, so that no encoding of the terminal or the file is in the way."""
     for value in values:

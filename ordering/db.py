@@ -103,12 +103,18 @@ def may_pass(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and (is_disconnect(error) or sqlstate(error)[:2] not in BLAMED)
 
 
-def transact(engine: Engine, verb: Callable[[Connection], T]) -> T:
-    """Run `verb` in a transaction of its own and commit; again, up to 5 times, when Postgres reports a deadlock."""
+def transact(where: Engine | Connection, verb: Callable[[Connection], T]) -> T:
+    """Run `verb` in a transaction of its own and commit; again, up to 5 times, when Postgres reports a deadlock.
+
+    `where`: an engine, or one of its connections that has no transaction open.
+    """
     for attempt in range(1, TRIES + 1):
         try:
-            with engine.begin() as tx:
-                return verb(tx)
+            if isinstance(where, Engine):
+                with where.begin() as tx:
+                    return verb(tx)
+            with where.begin():
+                return verb(where)
         except DBAPIError as error:
             if sqlstate(error) not in RETRIED or attempt == TRIES:
                 raise

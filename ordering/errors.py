@@ -142,6 +142,15 @@ class KeyConflict(RelevoError):
         self.item_id = item_id
 
 
+class CallConflict(RelevoError):
+    """The idempotency key of a call was used for another call."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"Idempotency-Key: {key!r} was already used for another call; use a new key, or send the same method, path and body."
+        )
+
+
 class EntryOut(RelevoError):
     """An unsettled item of this catalogue entry exists already."""
 

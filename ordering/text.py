@@ -17,6 +17,7 @@ _VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols (Unicode 
 REPLACEMENT = "\ufffd"
 ERROR_LIMIT = 20_000  # characters of an error text that are kept
 ARGS_LIMIT = 1_000_000  # bytes of arguments as JSON, per item
+DEPTH_LIMIT = 100  # levels of lists and objects in arguments: whoever reads them back recurses
 RESULT_LIMIT = 1_000_000  # bytes of a result as JSON
 
 
@@ -51,12 +52,23 @@ def checked_json(field: str, value: Json, limit: int) -> str:
         raise Invalid(field, f"is larger than {limit} bytes as JSON; store it elsewhere and pass its name.")
     if _UNSTORABLE.search(written) or ("\\u0000" in written and _NUL_ESCAPE.search(written)):
         raise Invalid(field, "holds a NUL character or half a surrogate pair, which cannot be stored; remove it.")
+    # As many brackets as levels at the least, so most need not be walked through.
+    if written.count("[") + written.count("{") > DEPTH_LIMIT and _depth(value) > DEPTH_LIMIT:
+        raise Invalid(field, f"is nested more than {DEPTH_LIMIT} levels deep; make it flatter.")
     return written
 
 
 def clean(value: str) -> str:
     """`value` with U+FFFD for each NUL and lone surrogate, so that Postgres and UTF-8 take it."""
     return _UNSTORABLE.sub(REPLACEMENT, value)
+
+
+def _depth(value: Json) -> int:
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, (list, tuple, dict))]:
+        depth += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def storable(value: str, limit: int = ERROR_LIMIT) -> str:

@@ -86,7 +86,7 @@ PLANS = text("""
                 and i.settled_at >= coalesce(r.started_at, '-infinity') group by i.state) x) as settled
     from relevo.plan p left join lateral (
         select * from relevo.run where plan_id = p.id order by id desc limit 1) r on true
-    where cast(:name as text) is null or p.name = :name order by p.name
+    where cast(:names as text[]) is null or p.name = any(:names) order by p.name
 """)
 HEADS = text(f"select {lines.LINE} where i.at_head and i.plan_id = any(:plans)")
 
@@ -96,16 +96,29 @@ def plans(tx: Connection) -> list[PlanView]:
     return _plans(tx, None)
 
 
+NAMES = text("""
+    select name from relevo.plan where name > :after
+        and (cast(:text as text) is null or strpos(lower(name), lower(:text)) > 0 or strpos(lower(title), lower(:text)) > 0)
+    order by name limit :limit
+""")
+
+
+def page(tx: Connection, *, limit: int, after: str = "", text: str | None = None) -> tuple[list[PlanView], str | None]:
+    """Up to `limit` plans by name, behind the name `after`, with `text` in name or title; where the next page begins."""
+    names = list(tx.execute(NAMES, {"after": after, "text": text, "limit": limit + 1}).scalars())
+    return _plans(tx, names[:limit]), names[limit - 1] if len(names) > limit else None
+
+
 def plan(tx: Connection, name: str) -> PlanView:
     """The plan of this name. Raises UnknownPlan."""
-    found = _plans(tx, name)
+    found = _plans(tx, [name])
     if not found:
         raise UnknownPlan(name)
     return found[0]
 
 
-def _plans(tx: Connection, name: str | None) -> list[PlanView]:
-    rows = tx.execute(PLANS, {"name": name}).all()
+def _plans(tx: Connection, names: list[str] | None) -> list[PlanView]:
+    rows = tx.execute(PLANS, {"names": names}).all()
     heads = {head.plan: head for head in map(lines.line, tx.execute(HEADS, {"plans": [row.id for row in rows]}))}
     return [_plan(row, heads.get(row.name)) for row in rows]
 

@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     broker_url: Annotated[str, BeforeValidator(_broker)] | None = Field(default=None, repr=False)
     home: Annotated[Path, BeforeValidator(_path)] = Path(".relevo")
     host: str = "127.0.0.1"
-    port: Annotated[int, BeforeValidator(_port)] = 8000
+    port: Annotated[int, BeforeValidator(_port)] | None = None
     tokens_file: Annotated[Path, BeforeValidator(_path)] | None = None
     catalogue: Annotated[Path, BeforeValidator(_catalogue)] = Path("relevo.toml")
     log: Annotated[Literal["text", "json"], BeforeValidator(_log)] = "text"

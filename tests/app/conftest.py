@@ -1,10 +1,17 @@
 """Commands to call, on a database of the test's own."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from sqlalchemy import Engine
 
+from app import web
+from ordering import db
+from tests import servers
 from tests.app.commands import Relevo
+from tests.app.web import serving
 
 
 @pytest.fixture
@@ -24,3 +31,19 @@ def line(relevo: Relevo) -> Relevo:
     for title in ("one", "two", "three"):
         assert relevo("add", "line", "shell", '{"command": ["true"]}', "--title", title).code == 0
     return relevo
+
+
+@pytest.fixture(scope="module")
+def http_engine(server_url: str, template: str) -> Iterator[Engine]:
+    """A database of this module, as the HTTP server uses it."""
+    with servers.database(server_url, template) as url:
+        made = db.engine(url, settings=web.SESSION)
+        yield made
+        made.dispose()
+
+
+@pytest.fixture(scope="module")
+def api(http_engine: Engine) -> Iterator[httpx.Client]:
+    """A client of an HTTP server of this module; each test uses plans of its own."""
+    with serving(http_engine) as client:
+        yield client

@@ -174,7 +174,7 @@ def test_in_the_foreground_a_signal_to_the_group_ends_everything_with_exit_code_
         os.killpg(up.pid, signal.SIGINT)
         assert up.ends(60) == 0
         stopped = [match[1] for match in up.said(r"relevo   \| (\w+) is asked to stop$", times=4)]
-        assert stopped == ["worker", "feeder", "valkey", "postgres"]
+        assert stopped == ["web", "worker", "feeder", "valkey", "postgres"]
         assert [line for line in up.lines if line.startswith("Traceback")] == []
     place.nothing_left()
 
@@ -214,7 +214,7 @@ def test_servers_and_services_that_die_come_back(place: Place) -> None:
 def test_a_given_database_and_broker_are_used_and_nothing_embedded_starts(place: Place, database_url: str, broker_url: str) -> None:
     given = {"RELEVO_DATABASE_URL": database_url, "RELEVO_BROKER_URL": broker_url}
     record = place.up(**given)
-    assert list(pids(record)) == ["feeder", "worker"]
+    assert list(pids(record)) == ["feeder", "worker", "web"]
     assert not (place.home / "postgres").exists()
     assert place.call("status", **given)[0] == 0
 

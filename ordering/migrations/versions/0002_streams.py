@@ -208,6 +208,18 @@ STATEMENTS = (
         created_at timestamptz not null default now()
     )""",
     "create index schedule_due on relevo.schedule (next_at) where not paused",
+    # A call over HTTP that carried an Idempotency-Key, with what was answered: the same key and content again get the same answer.
+    """
+    create table relevo.call (
+        caller text not null,
+        key text not null,
+        digest text not null,
+        status integer,
+        answer text,
+        at timestamptz not null default now(),
+        primary key (caller, key)
+    )""",
+    "create index call_at on relevo.call (at)",
     EMIT,
 )
 

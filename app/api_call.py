@@ -1,0 +1,137 @@
+"""One call over HTTP: who calls, a connection within a bound, the transaction of its verb, and an answer that can be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, Header, Query, Request
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.responses import Response
+
+from app.caller import Caller, Known, Role
+from app.door import BODY, WRITES
+from app.problem import Refused
+from app.show import shallow
+from ordering import calls, db
+from ordering.errors import DatabaseUnreachable
+
+T = TypeVar("T")
+CONNECT_SECONDS = 2.5  # for a connection: a full pool, a server that is away or a network that drops everything
+PAGE, LONGEST_PAGE = 100, 500  # items of a list
+REPLAYED = "Idempotent-Replayed"
+
+
+def written(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """The response that holds `value` as JSON."""
+    return _response(_dumped(value), status, headers)
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, default=shallow, ensure_ascii=False)
+
+
+def _response(body: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body.encode(), status, dict(headers or {}), "application/json")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that may be answered: its verbs run on `connection`, each in a transaction of its own."""
+
+    connection: Connection
+    caller: Caller
+    key: str | None
+    digest: str
+
+    @property
+    def actor(self) -> str:
+        """The name that the trail keeps."""
+        return self.caller.name
+
+    def read(self, verb: Callable[[Connection], T]) -> T:
+        """What `verb` finds."""
+        return db.transact(self.connection, verb)
+
+    def write(
+        self, verb: Callable[[Connection], T], status: Callable[[T], int] | int = 200, body: Callable[[T], Any] = lambda done: done
+    ) -> Response:
+        """Run `verb` and answer with the `body` of what it returns.
+
+        A call whose Idempotency-Key was seen is answered as the first time, and its verb is not run.
+        """
+
+        def once(tx: Connection) -> tuple[calls.Answer, bool]:
+            if self.key is not None:
+                known = calls.begin(tx, self.caller.name, self.key, self.digest)
+                if known is not None:
+                    return known, True
+            done = verb(tx)
+            answer = calls.Answer(status(done) if callable(status) else status, _dumped(body(done)))
+            if self.key is not None:
+                calls.end(tx, self.caller.name, self.key, answer)
+            return answer, False
+
+        answer, again = db.transact(self.connection, once)
+        return _response(answer.body, answer.status, {REPLAYED: "true"} if again else None)
+
+
+@dataclass(frozen=True)
+class Server:
+    """What the calls of one server share."""
+
+    engine: Engine
+    known: Known
+    connecting: CapacityLimiter
+
+
+async def _connection(server: Server) -> Connection:
+    def connect() -> Connection:
+        with db.reachable():
+            return server.engine.connect()
+
+    # The thread cannot be stopped: what it gets after all goes back to the pool.
+    wanted = asyncio.ensure_future(to_thread.run_sync(connect, limiter=server.connecting))
+    try:
+        return await asyncio.wait_for(asyncio.shield(wanted), CONNECT_SECONDS)
+    except PoolTimeout:
+        raise Refused(503, "Every connection to Postgres is in use; try again.") from None
+    except TimeoutError:
+        wanted.add_done_callback(_give_back)
+        raise DatabaseUnreachable(f"Postgres gave no connection within {CONNECT_SECONDS:g} s; nothing was changed.") from None
+
+
+def _give_back(wanted: asyncio.Future[Connection]) -> None:
+    if not wanted.cancelled() and wanted.exception() is None:
+        wanted.result().close()
+
+
+async def _call(
+    request: Request,
+    idempotency_key: Annotated[
+        str | None, Header(description="The same key and the same call again get the same answer; another call is refused. Kept for a day.")
+    ] = None,
+) -> AsyncIterator[Call]:
+    server: Server = request.app.state.server
+    caller = server.known(request)
+    writes = request.method in WRITES
+    caller.require(Role.OPERATE if writes else Role.VIEW, "This")
+    content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")
+    connection = await _connection(server)
+    try:
+        yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest())
+    finally:
+        # In a thread: it rolls back what is open, over the network.
+        await to_thread.run_sync(connection.close, limiter=server.connecting)
+
+
+#: Closed when the endpoint returns, before the answer is on its way: a slow reader holds no connection.
+Calling = Annotated[Call, Depends(_call, scope="function")]
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at the most.")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before; opaque.")]

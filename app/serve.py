@@ -1,0 +1,90 @@
+"""The HTTP service: `relevo serve`, and what `relevo up` runs beside feeder and worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+
+import uvicorn
+
+from app import caller, listen, probe, web
+from app.health import Readiness
+from app.slow_clients import Bounded
+from ordering import db
+from workers import service
+from workers.settings import Settings
+
+STOP_SECONDS = 5  # for calls under way when the server is told to stop
+CONNECTIONS = 1000  # of clients; more are answered 503
+
+logger = logging.getLogger(__name__)
+
+
+def serve(settings: Settings) -> int:
+    """Serve until INT or TERM; calls under way are answered first. The exit code.
+
+    The database may be away: calls are answered 503 until it is there. Raises SettingsError where it cannot listen.
+    """
+    database, broker = settings.require_database(), settings.require_broker()
+    listening = listen.inherited() or listen.listen(settings)
+    engine = db.engine(database, name="relevo http", settings=web.SESSION)
+    readiness = Readiness({"database": partial(probe.database, database), "broker": partial(probe.broker, broker)})
+    try:
+        app = web.application(engine, readiness, caller.local, only_loopback=settings.tokens_file is None, version=_version())
+        run(app, listening)
+    finally:
+        engine.dispose()
+    return 0
+
+
+class Server(uvicorn.Server):
+    """Says that it is ready, and ends at a signal with exit code 0."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        service.say_ready()
+
+
+def configured(app: object) -> uvicorn.Config:
+    """What uvicorn is told: bounds for everything, our log, and no word of itself."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=Bounded,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        h11_max_incomplete_event_size=32_768,
+    )
+
+
+def run(app: object, listening: socket.socket) -> None:
+    """Serve `app` on the socket until a signal asks for the end."""
+    # uvicorn's own lines say nothing that ours do not.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    # uvicorn raises the signal again once it has stopped, for whoever handled it before.
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        logger.info("Serving at %s", listen.url_of(listening))
+        asyncio.run(Server(configured(app)).serve([listening]))
+        logger.info("Stopped serving")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _version() -> str:
+    try:
+        return version("relevo")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0"

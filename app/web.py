@@ -1,0 +1,36 @@
+"""The HTTP server's application: the door, the routes, and what they share."""
+
+from __future__ import annotations
+
+from anyio import CapacityLimiter
+from fastapi import FastAPI
+from sqlalchemy import Engine
+from starlette.types import ASGIApp
+
+from app import api_docs, api_item, api_items, api_plans, health, problem
+from app.api_call import Server
+from app.caller import Known
+from app.door import Door
+from app.health import Readiness
+
+CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
+#: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
+SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
+ROUTERS = (api_plans.router, api_items.router, api_item.router, health.router)
+
+
+def application(engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, version: str = "0") -> ASGIApp:
+    """The application on `engine`, whose sessions should have SESSION; `known` tells who calls.
+
+    only_loopback: nobody is asked for a token, so only names of this machine are served.
+    """
+    app = FastAPI(
+        title="Relevo", version=version, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
+    )  # the framework's pages load scripts from elsewhere
+    app.state.server = Server(engine, known, CapacityLimiter(CONNECTIONS))
+    app.state.readiness = readiness
+    for router in ROUTERS:
+        app.include_router(router)
+    problem.install(app)
+    api_docs.install(app)
+    return Door(app, only_loopback=only_loopback)

@@ -1,0 +1,149 @@
+"""The HTTP service as a process: it starts, answers, ends at TERM; and what it says when it cannot."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app import listen
+from tests.app.commands import command, environment
+from tests.app.processes import ROOT, Program, program, until
+from tests.app.web import ok, problem
+from workers import settings
+from workers.settings import SettingsError
+
+JSON = {"Content-Type": "application/json"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def env(database_url: str, broker_url: str, tmp_path: Path) -> dict[str, str]:
+    return environment(database_url, tmp_path, RELEVO_BROKER_URL=broker_url, RELEVO_PORT=str(free_port()))
+
+
+@pytest.fixture
+def server(env: dict[str, str], tmp_path: Path) -> Iterator[Program]:
+    with program("-m", "app.cli", "serve", env=env, cwd=tmp_path) as running:
+        running.said(r"Serving at http://127\.0\.0\.1:\d+")
+        yield running
+
+
+def test_it_answers_and_ends_at_term_with_what_was_under_way_done(server: Program, env: dict[str, str]) -> None:
+    url = f"http://127.0.0.1:{env['RELEVO_PORT']}"
+    with httpx.Client(base_url=url, headers=JSON, trust_env=False, timeout=20) as client:
+        assert ok(client.get("/healthz")) == {"status": "ok"}
+        assert ok(client.get("/readyz")) == {"status": "ready", "services": {"database": "ok", "broker": "ok"}}
+        ok(client.post("/api/plans", json={"name": "nightly"}), 201)
+        with socket.create_connection(("127.0.0.1", int(env["RELEVO_PORT"]))) as slow:
+            body = b'{"name": "slow"}'
+            head = f"POST /api/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            slow.sendall(head.encode() + body[:5])
+            ok(client.get("/healthz"))  # the slow one is in
+            server.process.send_signal(signal.SIGTERM)
+            until(lambda: refused(env), 5, "no new connection is taken")
+            slow.sendall(body[5:])
+            assert slow.recv(100).startswith(b"HTTP/1.1 201 ")
+    assert server.ends(15) == 0
+    assert [line for line in server.lines if "Traceback" in line] == []
+
+
+def refused(env: dict[str, str]) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", int(env["RELEVO_PORT"])), timeout=1).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_slow_clients_hold_up_nobody_and_are_given_up(server: Program, env: dict[str, str]) -> None:
+    port = int(env["RELEVO_PORT"])
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+    try:
+        for number, client in enumerate(clients):
+            client.sendall([b"", b"GET /api/plans HTTP/1.1\r\nHost: localhost\r\n", b"G"][number % 3])
+        began = time.monotonic()
+        ok(httpx.get(f"http://127.0.0.1:{port}/api/plans", trust_env=False))
+        assert time.monotonic() - began < 3
+        for client in clients:
+            client.settimeout(max(0.1, began + 14 - time.monotonic()))
+            while client.recv(1000):
+                pass
+        assert time.monotonic() - began < 14
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_readyz_says_which_does_not_answer_and_calls_are_503_within_3_s(tmp_path: Path) -> None:
+    with socket.socket() as hole:  # takes connections into its backlog and never says a word
+        hole.bind(("127.0.0.1", 0))
+        hole.listen()
+        silent = f"127.0.0.1:{hole.getsockname()[1]}"
+        port = str(free_port())
+        for database, broker in ((silent, "127.0.0.1:1"), ("127.0.0.1:1", silent)):
+            env = environment(f"postgresql://u:secretpw@{database}/x", tmp_path, RELEVO_BROKER_URL=f"redis://{broker}/0", RELEVO_PORT=port)
+            with program("-m", "app.cli", "serve", env=env, cwd=tmp_path) as running:
+                running.said("Serving at ")
+                with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20) as client:
+                    ok(client.get("/healthz"))
+                    for _ in range(2):
+                        began = time.monotonic()
+                        told = ok(client.get("/readyz"), 503)
+                        assert told == {"status": "not ready", "services": {"database": "does not answer", "broker": "does not answer"}}
+                        answer = client.get("/api/plans")
+                        problem(answer, 503, "database-unreachable")
+                        assert answer.headers["retry-after"] == "2"
+                        assert "secretpw" not in answer.text
+                        assert time.monotonic() - began < 1.5 + 3
+                running.process.terminate()
+                assert running.ends(15) == 0
+                assert "secretpw" not in "\n".join(running.lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"HOST": "0.0.0.0"}, "RELEVO_HOST is '0.0.0.0', which others can reach: set RELEVO_TOKENS_FILE"),
+        ({"HOST": "::"}, "RELEVO_HOST is '::', which others can reach"),
+        ({"HOST": "no.such.host.invalid"}, "RELEVO_HOST is 'no.such.host.invalid', which others can reach"),
+        ({"HOST": "no.such.host.invalid", "TOKENS_FILE": "tokens"}, "RELEVO_HOST is 'no.such.host.invalid', which is no address"),
+        ({"PORT": "0"}, "RELEVO_PORT is '0'"),
+        ({"PORT": "x"}, "RELEVO_PORT is 'x'"),
+        ({"PORT": "taken"}, "where somebody listens already"),
+    ],
+)
+def test_where_it_cannot_listen_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for name, value in given.items():
+            monkeypatch.setenv(f"RELEVO_{name}", str(taken.getsockname()[1]) if value == "taken" else value)
+        with pytest.raises(SettingsError) as refused:
+            listen.listen(settings.load())
+    assert said in str(refused.value)
+
+
+def test_a_taken_port_ends_the_command_with_2(env: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", int(env["RELEVO_PORT"]))):
+        done = command("serve", env=env, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), done
+    assert b"somebody listens already" in done.stderr
+
+
+def test_a_package_app_of_the_users_is_not_ours(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__init__.py").write_text("raise SystemExit('not mine')\n")
+    env = {**env, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    with program(str(ROOT / "app" / "serving.py"), env=env, cwd=tmp_path) as running:
+        running.said("Serving at ")
+        running.process.terminate()
+        assert running.ends(15) == 0

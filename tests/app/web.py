@@ -1,0 +1,61 @@
+"""The HTTP server for tests: the real application behind the real uvicorn, in a thread, on a database of the test's own."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from sqlalchemy import Engine
+
+from app import caller, listen, serve, web
+from app.caller import Known
+from app.health import Readiness
+
+LOOKS: dict[str, Callable[[], str | None]] = {"database": lambda: None, "broker": lambda: None}
+
+
+@contextmanager
+def serving(
+    engine: Engine,
+    known: Known = caller.local,
+    *,
+    only_loopback: bool = True,
+    looks: dict[str, Callable[[], str | None]] | None = None,
+) -> Iterator[httpx.Client]:
+    """A client of a server that lives for the block."""
+    app = web.application(engine, Readiness(looks or LOOKS), known, only_loopback=only_loopback)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = serve.Server(serve.configured(app))
+    url = listen.url_of(listening)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+    thread.start()
+    try:
+        with httpx.Client(base_url=url, timeout=20, headers={"Content-Type": "application/json"}, trust_env=False) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+def ok(response: httpx.Response, status: int = 200) -> Any:
+    """The body of a call that worked."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
+
+
+def problem(response: httpx.Response, status: int, word: str) -> dict[str, Any]:
+    """The problem of a call that did not work; asserts that it is one, of this status and type."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    told: dict[str, Any] = response.json()
+    assert told["type"] == f"urn:relevo:problem:{word}", told
+    assert told["status"] == status
+    assert told["title"]
+    assert told["detail"]
+    assert "Traceback" not in response.text
+    return told
