@@ -8,8 +8,9 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import facts, head, items, plans, subscriptions
+from ordering import add, facts, head, items, move, plans, subscriptions
 from ordering.errors import FactKeyConflict
+from ordering.model import First, Last, NewItem
 from ordering.subscriptions import Subscription
 from tests.conftest import Scale
 from tests.ordering.acts import ACTOR, order
@@ -39,10 +40,22 @@ def feed(tx: Connection) -> None:
     assert head.feed(tx, plans.get(tx, PLAN).id, serial=False)
 
 
+def move_to(place: First | Last) -> Callable[[Connection], None]:
+    def act(tx: Connection) -> None:
+        move.move(tx, order(tx, PLAN)[1], place, actor=ACTOR)
+
+    return act
+
+
 ACTS: dict[str, Callable[[Connection], object]] = {
     "another emitter": lambda tx: facts.emit(tx, "a", {}),
     "one of the other type": lambda tx: facts.emit(tx, "b", {}, key=str(time.monotonic())),
     "feed": feed,
+    "add": lambda tx: add.add(tx, PLAN, NewItem("noop"), actor=ACTOR),
+    "bulk add": lambda tx: add.add_many(tx, PLAN, [NewItem("noop")] * 100, actor=ACTOR),
+    "add in front": lambda tx: add.add(tx, PLAN, NewItem("noop"), actor=ACTOR, to=First()),
+    "move to the front": move_to(First()),
+    "move to the end": move_to(Last()),
     "cancel": lambda tx: items.cancel(tx, order(tx, PLAN)[-1], actor=ACTOR),
     "pause": lambda tx: plans.pause(tx, PLAN, actor=ACTOR),
     "start": lambda tx: plans.start(tx, PLAN, actor=ACTOR),
