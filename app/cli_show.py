@@ -43,6 +43,7 @@ def describe(found: History) -> None:
         "key": item.key,
         "entry": item.entry,
         "repairs": item.repairs,
+        "fact": item.fact,
         "not before": show.when(item.not_before),
         "on interrupt": item.on_interrupt,
         "attempts": f"{item.attempts} ({item.tries} of {item.max_attempts or 'the allowed'} tries used)" if item.attempts else "",

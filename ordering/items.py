@@ -25,7 +25,7 @@ TASK_LIMIT = 200
 STATE = "case when i.state = 'dispatched' and d.claimed_at is not null then 'running' else i.state end"
 COLUMNS = f"""
     i.id, i.plan_id, p.name as plan, i.position, {STATE} as state, i.at_head, i.task, i.args, i.kwargs, i.title, i.kind, i.key,
-    i.entry, i.repairs, i.not_before, i.on_interrupt, i.max_attempts, i.attempts, i.tries, i.replays, i.error, i.result,
+    i.entry, i.repairs, i.fact_id as fact, i.not_before, i.on_interrupt, i.max_attempts, i.attempts, i.tries, i.replays, i.error, i.result,
     i.created_at, i.settled_at
 """
 TABLES = "relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.dispatch d on d.id = i.dispatch_id"

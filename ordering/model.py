@@ -135,6 +135,7 @@ class Item:
     key: str | None
     entry: str | None
     repairs: int | None
+    fact: int | None
     not_before: datetime | None
     on_interrupt: OnInterrupt | None
     max_attempts: int | None

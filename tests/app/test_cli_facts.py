@@ -28,6 +28,8 @@ def test_a_fact_is_emitted_and_heard(hearing: Relevo) -> None:
     assert shown.startswith('Fact 1: invoice.issued\n  data: {"id": 7}\n  emitted: 2')
     assert ", heard by 2\nItems:\n" in shown
     assert [line.split()[1:4] for line in shown.splitlines()[-2:]] == [["drawing", "draw", "waiting"], ["default", "notify", "waiting"]]
+    item = shown.splitlines()[-1].split()[0]
+    assert "  fact: 1\n" in ok(hearing("show", item))
     (whole,) = objects(hearing("fact", 1, "--json"))
     assert (whole["type"], whole["data"], whole["key"], [each["task"] for each in whole["items"]]) == (
         "invoice.issued",
