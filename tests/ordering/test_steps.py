@@ -102,7 +102,7 @@ def test_a_sleep_puts_the_item_off_and_is_remembered_with_it(tx: Connection, cla
     assert item.not_before is not None
     assert item.not_before - sleep.started_at == timedelta(hours=8)
     assert first.done
-    assert events(tx, item.id)[-1] == "postponed"
+    assert events(tx, item.id)[-1] == "postpone"
     assert_sound(tx)
     other = run(tx)  # the line goes on
     assert other.item_id != item.id
@@ -123,7 +123,7 @@ def test_when_the_time_has_come_the_sleep_is_over(tx: Connection, claimed: Claim
 def test_a_sleep_whose_commit_was_not_heard_of_is_known(tx: Connection, claimed: Claimed) -> None:
     assert finish(tx, claimed, SLEEP) is State.POSTPONED
     assert finish(tx, claimed, SLEEP) is State.POSTPONED
-    assert "late result" not in events(tx, claimed.item_id)
+    assert "fence" not in events(tx, claimed.item_id)
     assert len(steps.recorded(tx, claimed.item_id)) == 1
 
 
@@ -131,7 +131,7 @@ def test_a_sleep_of_a_decided_item_is_a_late_result(tx: Connection, claimed: Cla
     items.cancel(tx, claimed.item_id, actor=ACTOR)
     assert finish(tx, claimed, SLEEP) is None
     assert steps.recorded(tx, claimed.item_id) == []
-    assert events(tx, claimed.item_id)[-1] == "late result"
+    assert events(tx, claimed.item_id)[-1] == "fence"
     assert_sound(tx)
 
 
