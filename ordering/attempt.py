@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering.decide import DEFAULT_MAX_ATTEMPTS
+from ordering import said
 from ordering.model import Claimed, OnInterrupt, Outcome
 from ordering.roundtrip import together
 
@@ -16,12 +16,10 @@ TOUCH = text("""
     update relevo.dispatch set claimed_at = now(), session_id = :session_id
     where id = :dispatch_id and ended_at is null and (claimed_at is null or session_id = :session_id) returning id
 """)
-READ = text("""
+READ = text(f"""
     select i.id, i.plan_id, p.name, p.concurrency = 1 as serial, i.task, i.args, i.kwargs, i.attempts, i.tries,
         i.created_at, exists (select from relevo.step s where s.item_id = i.id) as stepped,
-        coalesce(i.max_attempts, t.max_attempts, p.max_attempts, :max_attempts) as max_attempts,
-        coalesce(i.on_interrupt, t.on_interrupt, p.on_interrupt,
-            case when p.concurrency = 1 then 'hold' else 'requeue' end) as on_interrupt, d.size
+        {said.MAX_ATTEMPTS} as max_attempts, {said.ON_INTERRUPT} as on_interrupt, d.size
     from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
     join relevo.plan p on p.id = i.plan_id left join relevo.task t on t.name = i.task
     where d.id = :dispatch_id and i.state = 'dispatched' order by i.position, i.id
@@ -38,7 +36,7 @@ def claim(tx: Connection, dispatch_id: UUID, *, session_id: int) -> list[Claimed
     touched, items = together(
         tx,
         (TOUCH, {"dispatch_id": dispatch_id, "session_id": session_id}),
-        (READ, {"dispatch_id": dispatch_id, "max_attempts": DEFAULT_MAX_ATTEMPTS}),
+        (READ, {"dispatch_id": dispatch_id}),
     )
     if not touched:
         tx.execute(COUNT_COPY, {"dispatch_id": dispatch_id})
@@ -48,7 +46,7 @@ def claim(tx: Connection, dispatch_id: UUID, *, session_id: int) -> list[Claimed
 
 def claimed(tx: Connection, dispatch_id: UUID) -> list[Claimed]:
     """The items of the dispatch that are still out, in their order."""
-    rows = tx.execute(READ, {"dispatch_id": dispatch_id, "max_attempts": DEFAULT_MAX_ATTEMPTS})
+    rows = tx.execute(READ, {"dispatch_id": dispatch_id})
     return [_claimed(dispatch_id, row) for row in rows]
 
 

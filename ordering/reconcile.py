@@ -11,9 +11,9 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import attempt, audit, db, finish, plans
+from ordering import attempt, audit, db, finish, plans, said
 from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
-from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed, runs_again
+from ordering.decide import Failed, runs_again
 from ordering.model import OnInterrupt, Outcome
 from ordering.session import LOCK_CLASS, Session, unlocked
 
@@ -113,10 +113,8 @@ REQUEUE = text("""
     update relevo.item set state = 'waiting', at_head = false, dispatch_id = null, not_before = null
     where id = :item_id and dispatch_id = :dispatch_id and state = 'interrupted' returning id
 """)
-CUT = text("""
-    select i.id, i.state, i.tries, coalesce(i.max_attempts, t.max_attempts, p.max_attempts, :max_attempts) as max_attempts,
-        coalesce(i.on_interrupt, t.on_interrupt, p.on_interrupt,
-            case when p.concurrency = 1 then 'hold' else 'requeue' end) as on_interrupt
+CUT = text(f"""
+    select i.id, i.state, i.tries, {said.MAX_ATTEMPTS} as max_attempts, {said.ON_INTERRUPT} as on_interrupt
     from relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.task t on t.name = i.task
     where i.dispatch_id = :dispatch_id
 """)
@@ -131,7 +129,7 @@ def close(tx: Connection, session_id: int, *, proved: bool) -> None:
         plans.lock(tx, dispatch.plan_id)
         tx.execute(LOCK_DISPATCH, {"dispatch_id": dispatch.id})
         undecided = False
-        for row in tx.execute(CUT, {"dispatch_id": dispatch.id, "max_attempts": DEFAULT_MAX_ATTEMPTS}).all():
+        for row in tx.execute(CUT, {"dispatch_id": dispatch.id}).all():
             if row.state == "cancelled":
                 tx.execute(RELEASE_CANCELLED, {"item_id": row.id, "dispatch_id": dispatch.id})
             elif row.state == "interrupted" and runs_again(OnInterrupt(row.on_interrupt), row.tries, row.max_attempts):

@@ -85,10 +85,15 @@ class RedisWire:
             for _, key in keys:
                 pipe.llen(key)
             pipe.hlen(channel.unacked_key)
-            *lengths, unacked = pipe.execute()
+            *lengths, unacked = pipe.execute(raise_on_error=False)
+        if isinstance(unacked, Exception):
+            raise unacked
         sizes = Counter(dict.fromkeys(names, 0))
         for (name, _), length in zip(keys, lengths, strict=True):
-            sizes[name] += length
+            if isinstance(length, Exception):
+                sizes.pop(name, None)  # a key of that name is no queue: it hides no other
+            elif name in sizes:
+                sizes[name] += length
         if unacked:
             sizes.update(name for name in self._unacked() if name in sizes)
         return dict(sizes)
@@ -171,8 +176,9 @@ class AmqpWire:
         for name in names:
             try:
                 sizes[name] = self._channel.queue_declare(name, passive=True).message_count
-            except amqp.NotFound:  # the broker closes the channel with this answer
-                sizes[name] = 0
+            except amqp.ChannelError as error:  # the broker closes the channel with this answer, which hides no other queue
+                if isinstance(error, amqp.NotFound):
+                    sizes[name] = 0
                 self._declared.discard(name)
                 self._channel = self._link.channel()
         return sizes

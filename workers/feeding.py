@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from ordering import head
 from ordering.model import Dispatch
-from workers.publish import BrokerUnavailable, Publisher
+from workers.publish import BrokerUnavailable, Publisher, QueueRefused
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,21 @@ def feed(transact: Transact, publisher: Publisher, plan_id: int, *, serial: bool
 
 
 def publish(publisher: Publisher, dispatches: Iterable[Dispatch]) -> list[UUID]:
-    """Send each dispatch; those that the broker took, to be noted. The rest is sent again later (rule 5)."""
+    """Send each dispatch; those that the broker took, to be noted. The rest is sent again later (rule 5).
+
+    A queue that the broker refuses holds up no other; a broker that is away is not asked for each.
+    """
     taken: list[UUID] = []
+    refused: set[str] = set()
     for dispatch in dispatches:
+        if dispatch.queue in refused:
+            continue
         try:
             publisher.send(str(dispatch.id), dispatch.task, dispatch.queue, dispatch.argsrepr or "", dispatch.kwargsrepr or "")
+        except QueueRefused as error:
+            logger.warning("Queue %r is refused, and what is in it is sent again: %s", dispatch.queue, error)
+            refused.add(dispatch.queue)
+            continue
         except BrokerUnavailable as error:
             logger.warning("%s It is sent again when the broker is back.", error)
             break

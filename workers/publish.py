@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 from weakref import WeakSet
@@ -16,8 +17,16 @@ from workers.broker_wire import REDIS_OPTIONS, STEP_SECONDS, Wire, open_wire
 T = TypeVar("T")
 
 
+#: For so long after a failure nobody waits for the broker again, in seconds: what a round has to send costs one wait, not one each.
+REST_SECONDS = 1.0
+
+
 class BrokerUnavailable(Exception):
     """The broker did not answer within the bound. The text is one sentence for people."""
+
+
+class QueueRefused(BrokerUnavailable):
+    """The broker answered, and refused this queue; others may work."""
 
 
 class Publisher:
@@ -25,26 +34,30 @@ class Publisher:
 
     Threads share it, one call at a time. After a fork the child opens a connection of its own. After an error the
     connection is dropped, and the next call opens one; nothing is retried beyond replacing, once, a kept connection
-    that has died since the last call.
+    that has died since the last call. A broker that is away is asked again after REST_SECONDS; until then calls fail at once.
     """
 
     def __init__(self, app: Celery) -> None:
         self._app = app
         self._lock = threading.Lock()
         self._wire: Wire | None = None
+        self._away: tuple[float, str] = (0.0, "")  # until when no connection is tried, and why
         _publishers.add(self)
 
     def send(self, dispatch_id: str, task: str, queue: str, argsrepr: str, kwargsrepr: str) -> None:
         """Put one message for `dispatch_id` into `queue`.
 
         `argsrepr` and `kwargsrepr` are what Flower shows; a worker ignores them. Raises `BrokerUnavailable` within 3 s.
-        The message may have arrived all the same, so the caller must bear a second copy.
+        QueueRefused, one of these, if only this queue is at fault. The message may have arrived all the same, so the caller must
+        bear a second copy.
         """
         headers = message.headers(dispatch_id, task, argsrepr, kwargsrepr)
         self._call(lambda wire: wire.put(queue, headers))
 
     def queue_sizes(self, queues: Iterable[str]) -> dict[str, int]:
-        """Messages in the broker per queue, 0 for a queue that does not exist. Raises `BrokerUnavailable` within 3 s.
+        """Messages in the broker per queue, 0 for a queue that does not exist; one that the broker refuses to count is left out.
+
+        Raises `BrokerUnavailable` within 3 s.
 
         Redis and Valkey: ready in all priorities, plus delivered and unacknowledged (at most 10,000 are looked at).
         RabbitMQ: ready only, since the protocol tells no more. A worker fetches one message at a time, for a free slot,
@@ -89,14 +102,22 @@ class Publisher:
             self._lock.release()
 
     def _reopen_and(self, work: Callable[[Wire], T]) -> T:
+        until, said = self._away
+        if time.monotonic() < until:
+            raise BrokerUnavailable(said)
         connection = self._app.connection_for_write(connect_timeout=STEP_SECONDS, heartbeat=0, transport_options=REDIS_OPTIONS)
         try:
             self._wire = open_wire(connection)
             return work(self._wire)
         except (*connection.connection_errors, *connection.channel_errors, OSError) as error:
             blocked = self._wire is not None and self._wire.blocked
+            answered = self._wire is not None and isinstance(error, connection.channel_errors) and not blocked
             self._drop()
-            raise self._refusal(error, blocked) from error
+            refusal = self._refusal(error, blocked)
+            if answered:
+                raise QueueRefused(str(refusal)) from error
+            self._away = (time.monotonic() + REST_SECONDS, str(refusal))
+            raise refusal from error
 
     def _refusal(self, error: Exception, blocked: bool) -> BrokerUnavailable:
         where = self._app.connection_for_write().as_uri()

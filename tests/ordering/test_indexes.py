@@ -78,7 +78,7 @@ HOT: dict[str, tuple[TextClause, dict[str, Any], set[str]]] = {
     "what a person sees behind": (move.NEXT, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
     "what a person sees in front": (move.PREVIOUS, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
     "the fresh order": (move.ORDER, {}, {"item_waiting"}),
-    "read a claim": (attempt.READ, {"max_attempts": 4}, {"item_dispatch"}),
+    "read a claim": (attempt.READ, {}, {"item_dispatch"}),
     "same keys": (add.SAME_KEYS, {"keys": ["k1", "k7"]}, {"item_key"}),
     "an open entry": (add.OPEN_ENTRY, {"entries": ["e"]}, {"item_entry_open"}),
     "outstanding": (head.OUTSTANDING, {}, set()),
