@@ -55,9 +55,14 @@ class NotYet:
 
 @dataclass(frozen=True)
 class PutBack:
-    """Nothing is known of the item: its batch raised, or did not come to it. It goes out again, in batches of at most `limit`."""
+    """Nothing is known of the item: its batch raised `error`, or did not come to it (None). It goes out again.
+
+    `limit`: the largest batch that it may be in from now on.
+    """
 
     limit: int | None = None
+    reason: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,8 @@ def after(ended: Ended, *, serial: bool, tries: int, max_attempts: int, jitter: 
             return Next(State.SKIPPED, None)
         case NotYet():
             return Next(State.POSTPONED, None)
-        case PutBack():
-            return Next(State.WAITING, None)
+        case PutBack(error=error):
+            return Next(State.WAITING, None if error is None else Outcome.FAILED)
         case Asleep(duration=duration):
             return Next(State.POSTPONED, None, delay=duration)
         case Failed(retry_in=timedelta() as retry_in, counts=False):

@@ -140,7 +140,7 @@ def _written(ended: Ended) -> _Written:
             if len(written) > RESULT_LIMIT:
                 written = json.dumps(f"a result of {len(written)} characters was too large to keep")
             return _Written(result=written)
-        case Failed(reason=reason, error=error):
+        case Failed(reason=reason, error=str() as error) | PutBack(reason=reason, error=str() as error):
             return _Written(reason=storable(reason, 200), error=storable(error))
         case AlreadyDone(reason=reason):
             return _Written(reason=storable(reason, 2000), error=storable(reason, 2000))

@@ -73,7 +73,7 @@ def _unsaid(ended: Ended, open_: int, size: int) -> Ended:
     match ended:
         case Succeeded():
             return Succeeded(None)
-        case Failed(retry_in=None) if size > 1:
-            return PutBack(max(1, min(open_, size // 2)))
+        case Failed(retry_in=None, reason=reason, error=error) if size > 1:
+            return PutBack(max(1, min(open_, size // 2)), reason, error)
         case _:
             return ended

@@ -199,7 +199,8 @@ class Kit:
 
     def outcomes(self, item: int) -> list[str]:
         """How the item's attempts ended, in their order."""
-        return [str(row[0]) for row in self.sql("select outcome from relevo.attempt where item_id = :item order by number", item=item)]
+        ended = f"select outcome from ({history.EVERY}) a where item_id = :item order by number"
+        return [str(row[0]) for row in self.sql(ended, item=item)]
 
     def view(self, plan: str) -> views.PlanView:
         """The plan now."""

@@ -27,8 +27,12 @@ def be_impatient(**_: Any) -> None:
 
 def note(task: Any, what: str) -> None:
     """Append one line for this attempt of this item; the monotonic clock is the same for all processes of a host."""
-    claimed = task.request.claimed
-    line = {"item": claimed.item_id, "attempt": claimed.attempt, "pid": os.getpid(), "what": what, "at": time.monotonic()}
+    note_of(task.request.claimed.item_id, task.request.claimed.attempt, what)
+
+
+def note_of(item: int, attempt: int, what: str) -> None:
+    """As `note`, for whoever knows the item."""
+    line = {"item": item, "attempt": attempt, "pid": os.getpid(), "what": what, "at": time.monotonic()}
     notes = os.open(NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(notes, json.dumps(line).encode() + b"\n")

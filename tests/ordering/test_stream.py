@@ -275,7 +275,7 @@ def test_a_decision_about_one_leaves_its_neighbours_to_their_process(tx: Connect
     decision.skip(tx, runs[0].item_id, actor=ACTOR)
     assert finish.finish_all(tx, [Verdict(run, DONE) for run in runs]) == [None, "succeeded", "succeeded"]
     assert state(tx, runs[0].item_id) is State.SKIPPED
-    assert events(tx, runs[0].item_id)[-1] == "late result"
+    assert events(tx, runs[0].item_id)[-1] == "fence"
     assert_sound(tx)
 
 
