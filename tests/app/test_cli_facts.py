@@ -104,7 +104,7 @@ def unchanged(server_url: str, template: str) -> Iterator[Engine]:
         (("emit", "no name"), "type: 'no name' is not the name of a fact"),
         (("emit", "a", "{"), "DATA-JSON: is not JSON"),
         (("emit", "a", "[" * 100_000), "DATA-JSON: is not JSON"),
-        (("emit", "a", "[" * 202 + "]" * 202), "data: is nested more than 200 levels deep"),
+        (("emit", "a", "[" * 101 + "]" * 101), "data: is nested more than 100 levels deep"),
         (("emit", "a", "NaN"), "data: is not JSON"),
         (("emit", "a", '"\\u0000"'), "data: holds a NUL character"),
         (("emit", "a", '"\\ud83d"'), "data: holds a NUL character or half a surrogate pair"),

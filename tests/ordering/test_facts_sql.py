@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "10 MB": ("'a', to_jsonb(repeat('x', 10000000))", "RV400", "data: is missing or longer than 1,000,000 bytes"),
     "a long number": ("""'a', '{"a": [1, 1e4300]}'""", "RV400", "data: holds a number of more than 4,300 digits; write it as a text."),
     "a long negative number": ("'a', '-1e4300'", "RV400", "data: holds a number of more than 4,300 digits"),
-    "deep nesting": ("'a', (repeat('[', 202) || repeat(']', 202))::jsonb", "RV400", "data: is nested more than 200 levels deep"),
+    "deep nesting": ("'a', (repeat('[', 101) || repeat(']', 101))::jsonb", "RV400", "data: is nested more than 100 levels deep"),
     "an empty key": ("'a', '{}', ''", "RV400", "key: is empty or longer than 500 characters"),
     "a long key": ("'a', '{}', repeat('k', 501)", "RV400", "key: is empty or longer than 500 characters"),
     "a key used otherwise": ("'used', '{}', 'k'", "RV409", "key: k was used for another fact of type used; use another key, or the"),
@@ -147,7 +147,7 @@ ALLOWED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "the longest number": ("('1' || repeat('0', 4299))::jsonb", lambda data: data == 10**4299),
     "many digits after the point": ("('{\"a\": 0.' || repeat('1', 5000) || '}')::jsonb", lambda data: 0.11 < data["a"] < 0.12),
     "digits as a text": ("to_jsonb(repeat('1', 5000))", lambda data: data == "1" * 5000),
-    "the deepest nesting": ("(repeat('[', 200) || repeat(']', 200))::jsonb", lambda data: str(data) == "[" * 200 + "]" * 200),
+    "the deepest nesting": ("(repeat('[', 100) || repeat(']', 100))::jsonb", lambda data: str(data) == "[" * 100 + "]" * 100),
     "much in one level": ("to_jsonb(array(select array[n, n] from generate_series(1, 5000) n))", lambda data: data[-1] == [5000, 5000]),
     "the JSON null": ("'null'", lambda data: data is None),
 }

@@ -24,8 +24,9 @@ EMIT = r"""
                 using errcode = 'RV400';
         end if;
         -- Workers read it in Python, which takes no endless nesting and no number of more than 4,300 digits; short text has neither.
-        if octet_length(written) > 400 and jsonb_path_exists(emit.data, 'strict $.**{201 to last}') then
-            raise exception 'data: is nested more than 200 levels deep; make it flatter.' using errcode = 'RV400';
+        if octet_length(written) > 200
+            and jsonb_path_exists(emit.data, 'strict $.**{100 to last} ? (@.type() == "array" || @.type() == "object")') then
+            raise exception 'data: is nested more than 100 levels deep; make it flatter.' using errcode = 'RV400';
         end if;
         if octet_length(written) > 4300 and written ~ '[0-9]{255}'
             and jsonb_path_exists(emit.data, 'strict $.** ? (@.type() == "number" && (@ >= 1e4300 || @ <= -1e4300))') then
