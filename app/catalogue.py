@@ -66,6 +66,11 @@ class CataloguePlan:
     entries: Sequence[Entry]  # in the preset order
     schedules: Sequence[NewSchedule] = ()
 
+    @property
+    def stream(self) -> bool:
+        """Whether it is fed in parallel."""
+        return bool(self.settings.get("concurrency", 1) > 1)
+
     def entry(self, key: str) -> Entry | None:
         """The entry with this key, if there is one."""
         return next((entry for entry in self.entries if entry.key == key), None)
@@ -133,6 +138,7 @@ def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
     table = Fields(where, fields.whole(where, value))
     checks: dict[str, Callable[[Any], Any]] = {
         "title": fields.text_of(500),
+        "concurrency": fields.concurrency,
         "on_failure": fields.one_of(OnFailure),
         "autostart": fields.flag,
         "max_attempts": fields.tries,

@@ -1,4 +1,4 @@
-"""Declare: bring the schedules that a catalogue has into the database. What a catalogue has no more stays until it is removed."""
+"""Declare: bring the schedules and streams that a catalogue has into the database. What it has no more stays there."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ordering.model import Plan
 
 
 def declare_all(engine: Engine, path: Path) -> None:
-    """Declare the schedules of every plan in the catalogue at `path`, if that file is there. Raises BadInput; what `put` raises."""
+    """Declare the streams and the schedules of the catalogue at `path`, if that file is there. Raises BadInput; what `put` raises."""
     if not path.exists():
         return
-    scheduled = [plan for plan in catalogue.load(path).plans.values() if plan.schedules]
-    for plan in scheduled:
+    declared = [plan for plan in catalogue.load(path).plans.values() if plan.schedules or plan.stream]
+    for plan in declared:
         db.transact(engine, lambda tx, plan=plan: declare(tx, plan, actor="catalogue"))  # type: ignore[misc]
 
 
 def declare(tx: Connection, plan: CataloguePlan, *, actor: str) -> None:
     """Create or change the schedules that `plan` has in the catalogue, and the plan if it is missing; removes nothing.
 
+    A stream is created without any too, before a worker whose tasks hear facts there would make one without these settings.
     Another deployment may have another catalogue: neither undoes what only the other one has.
     """
-    if plan.schedules:
+    if plan.schedules or plan.stream:
         plan_of(tx, plan, actor=actor)
     for each in plan.schedules:
         schedule.put(tx, each, actor=actor)

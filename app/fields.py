@@ -149,6 +149,15 @@ def tries(value: Any) -> int:
     return value
 
 
+def concurrency(value: Any) -> int:
+    """How many items of a plan are out at once."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong("a whole number", value)
+    if not 1 <= value <= 10_000:
+        raise Invalid("", "is out of range; 1 is a serial plan, up to 10000 a stream.")
+    return value
+
+
 def seconds(value: Any) -> timedelta:
     """Up to a day, in seconds."""
     if not 0 <= number(value) <= 86_400:

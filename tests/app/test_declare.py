@@ -103,3 +103,21 @@ def test_no_catalogue_is_no_schedules_and_a_wrong_one_changes_nothing(declared: 
     with pytest.raises(BadInput):
         declare_all(declared, written(tmp_path, OTHER + ONE.replace("30 2", "61 2")))
     assert names(declared) == ["one"]
+
+
+def test_a_stream_is_made_with_its_settings_and_left_as_it_is(engine: Engine, tmp_path: Path) -> None:
+    path = written(tmp_path, '[plans.mails]\nconcurrency = 8\nmax_attempts = 6\n[plans.line]\ntitle = "In order"\n')
+    declare_all(engine, path)
+    path.write_text("[plans.mails]\nconcurrency = 3\n")
+    declare_all(engine, path)
+    with engine.begin() as tx:
+        made = plans.get(tx, "mails")
+        assert (made.concurrency, made.max_attempts) == (8, 6)
+        with pytest.raises(UnknownPlan):  # a plan in order is made by who first adds to it
+            plans.get(tx, "line")
+
+
+@pytest.mark.parametrize("value", ["0", "10001", "1.5", "true", '"8"'])
+def test_a_wrong_concurrency_is_one_sentence(tmp_path: Path, value: str) -> None:
+    with pytest.raises(BadInput, match=r": plans\.line: concurrency: (must be a whole number|is out of range)"):
+        line(tmp_path, f"[plans.line]\nconcurrency = {value}\n")
