@@ -135,6 +135,8 @@ class _Written:
 
 def _written(ended: Ended) -> _Written:
     match ended:
+        case Succeeded(result=None):
+            return _Written(result="null")
         case Succeeded(result=result):
             written = json.dumps(storable_json(result), ensure_ascii=False)
             if len(written) > RESULT_LIMIT:
