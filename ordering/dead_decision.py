@@ -17,7 +17,7 @@ from ordering.items import Edit
 from ordering.model import UNRESOLVED, Item, State
 from ordering.text import checked, storable
 
-BATCH = 500  # letters of one transaction: about 50 ms, so that nobody waits long for their locks
+BATCH = 500  # letters of one transaction: less than 0.2 s on a busy machine, so that nobody waits long for their locks
 MOST = 10_000  # letters that may be named in one call
 
 
