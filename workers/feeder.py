@@ -22,6 +22,7 @@ from ordering.plans import WAKE_CHANNEL
 from workers import feeding, process, service
 from workers.celeryapp import celery
 from workers.listening import listening
+from workers.pruning import Pruner
 from workers.publish import BrokerUnavailable, Publisher
 from workers.settings import Settings
 from workers.ticking import Ticker
@@ -59,6 +60,11 @@ class Feeder:
         """Listen and make rounds until stopped; a database or broker that is away is waited for."""
         logger.info("ready: feeding")
         self._look_at_policy()
+        with Pruner(self._engine):
+            self._feed_on()
+        logger.info("stopped")
+
+    def _feed_on(self) -> None:
         while not self._stopping:
             try:
                 with listening(self._engine, WAKE_CHANNEL) as listener:
@@ -74,7 +80,6 @@ class Feeder:
                     logger.warning("Postgres is out of reach and is tried again every second: %s", said)
                     self._postgres_away = True
                 time.sleep(TICK)
-        logger.info("stopped")
 
     def _look_at_policy(self) -> None:
         try:

@@ -111,6 +111,10 @@ STATEMENTS = (
     "alter table relevo.dispatch add column size integer not null default 1 check (size >= 1)",
     # How long the last ones took, which decides how many items the next ones carry.
     "create index dispatch_pace on relevo.dispatch (plan_id, task, ended_at) where ended_at is not null and claimed_at is not null",
+    # For retention: the oldest that has ended, and whether anything points to a session.
+    "create index dispatch_ended on relevo.dispatch (plan_id, ended_at) where ended_at is not null",
+    "create index dispatch_session on relevo.dispatch (session_id) where session_id is not null",
+    "create index attempt_session on relevo.attempt (session_id) where session_id is not null",
     # Positions of streams: taken without a lock, so that an open transaction that emits holds up nobody.
     "create sequence relevo.stream_position as bigint",
     """
