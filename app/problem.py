@@ -44,7 +44,7 @@ KINDS: Mapping[type[Exception], Kind] = {
     errors.UnknownPlan: Kind("unknown-plan", "There is no such plan", 404),
     errors.UnknownItem: Kind("unknown-item", "There is no such item", 404),
     errors.PlanExists: Kind("plan-exists", "The name is taken", 409),
-    errors.PlanBlocked: Kind("plan-blocked", "The plan has undecided items", 409),
+    errors.PlanBlocked: Kind("plan-blocked", "The plan has unresolved items", 409),
     errors.NotStarted: Kind("not-started", "The plan is not running", 409),
     errors.NotMovable: Kind("not-movable", "The item cannot be moved", 409),
     errors.NotInLine: Kind("not-in-line", "The neighbour is not in the line", 409),

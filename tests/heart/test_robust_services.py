@@ -1,11 +1,13 @@
 """Services that go on whatever bodies, people and strangers do."""
 
+from datetime import timedelta
+
 import psycopg
 from sqlalchemy import make_url
 
 from ordering import items
 from ordering.model import State
-from tests.cases.kit import ACTOR, Kit
+from tests.cases.kit import ACTOR, Kit, wait_until
 
 
 def test_a_body_that_ignores_its_stop_takes_no_innocent_one_along(up: Kit, line: str) -> None:
@@ -21,13 +23,15 @@ def test_a_body_that_ignores_its_stop_takes_no_innocent_one_along(up: Kit, line:
 def test_a_plan_that_somebody_holds_starves_no_other(up: Kit, line: str) -> None:
     other = f"{line}-other"
     up.plan(other)
+    held = up.add(line, "probe.nap", delay=timedelta(seconds=2))
     with up.psql() as holder:
-        held = up.add(line, "probe.nap")
-        up.wait_state(held, State.SUCCEEDED)
         holder.execute("select from relevo.plan where name = %s for update", (line,))
+        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'relevo feeder'"
+        wait_until(lambda: up.sql(waiting)[0][0], 8, "the feeder waits for the plan whose item is due")
         up.wait_state(up.add(other, "probe.nap"), State.SUCCEEDED, seconds=8)
+        assert up.state(held) is State.WAITING
         holder.rollback()
-    up.wait_state(up.add(line, "probe.nap"), State.SUCCEEDED)
+    up.wait_state(held, State.SUCCEEDED)
 
 
 def test_a_stranger_s_notification_harms_nobody(up: Kit, line: str) -> None:
