@@ -33,7 +33,9 @@ def show_(item: ItemId, as_json: AsJson = False) -> None:
 def describe(found: History) -> None:
     """Print an item for people: what it is, its attempts with what they printed, its trail."""
     item = found.item
-    say(f"Item {item.id} of plan {item.plan}: {item.state}{' at the head' if item.at_head else ''}")
+    asleep = next((step for step in found.steps if step.kind == "sleep" and not step.done), None)
+    where = " at the head" if item.at_head else f", sleeps until {show.when(asleep.wake_at)}" if asleep else ""
+    say(f"Item {item.id} of plan {item.plan}: {item.state}{where}")
     fields = {
         "title": item.title,
         "kind": item.kind,
