@@ -86,6 +86,20 @@ def stoppable() -> Iterator[Told]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """The soft time limit and TERM wait for the end of this block: raised amid a write they would break its connection and get lost."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in (signal.SIGUSR1, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
+
+
 def checked(precheck: Callable[[], Any]) -> Ended | None:
     """Run `precheck`: None if it lets go, by returning None or True; else how that ended. Raises Stopped only."""
 

@@ -71,7 +71,10 @@ class Run:
     def __init__(self, claimed: Claimed, session: PoolSession) -> None:
         self.claimed = claimed
         self._session = session
-        found = session.transact(lambda tx, _: steps.recorded(tx, claimed.item_id)) if claimed.stepped else []
+        found: list[Step] = []
+        if claimed.stepped:
+            with body.undisturbed():
+                found = session.transact(lambda tx, _: steps.recorded(tx, claimed.item_id))
         self._recorded = {step.number: step for step in found}
         self._names: set[str] = set()
         self._inside: str | None = None
@@ -171,8 +174,9 @@ class Run:
         return number, known
 
     def _record(self, step: Step, took: float) -> None:
-        if not self._session.transact(lambda tx, _: steps.record(tx, self.claimed, step, took=took)):
-            self._decided = True
+        with body.undisturbed():
+            self._decided = not self._session.transact(lambda tx, _: steps.record(tx, self.claimed, step, took=took))
+        if self._decided:
             raise body.Stopped
 
     def _end(self, ended: Ended) -> NoReturn:

@@ -135,3 +135,12 @@ def keyword(self: Any, *, days: float) -> Any:
     with body(self):
         made = self.step("made", dict, idempotency_key=self.idempotency_key("made"), until=timedelta(days=days).total_seconds())
         return made["until"]
+
+
+@celery.task(bind=True, name="heart.many_steps", soft_time_limit=1, time_limit=20)
+def many_steps(self: Any) -> int:
+    """Steps and nothing else, so that the soft limit comes in the middle of a write."""
+    with body(self):
+        for number in range(100_000):
+            self.step(f"step {number}", int)
+        return 0

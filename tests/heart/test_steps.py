@@ -245,3 +245,11 @@ def test_a_cancelled_item_s_step_is_not_recorded_and_its_body_ends(up: Kit, line
         items.cancel(tx, item, actor=ACTOR)
     up.wait_state(behind, State.SUCCEEDED)
     assert [row.name for row in rows(up, item)] == ["a"]
+
+
+def test_a_soft_time_limit_among_steps_is_heard(up: Kit, line: str) -> None:
+    item = up.wait_state(up.add(line, "heart.many_steps"), State.FAILED, seconds=30)
+    assert item.error == "The soft time limit was exceeded."
+    (row,) = up.sql("select count(*), max(number), bool_and(done) as done from relevo.step where item_id = :item", item=item.id)
+    assert (row.count, row.done) == (row.max, True)
+    assert "Postgres cannot take it now" not in up.logs()

@@ -1,5 +1,6 @@
 """Steps where there is no item: a direct call, a batch handler, another thread; and the delays between a step's tries."""
 
+import signal
 import threading
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordering.errors import Invalid
-from workers import celery, pool
+from workers import body, celery, pool
 from workers.durable import Retries
 from workers.enqueue import NotSupported
 
@@ -89,3 +90,30 @@ def test_a_delay_is_bounded_and_retries_are_counted(retries: int, delay: float, 
 def test_a_bad_policy_names_its_field(policy: Retries, field: str) -> None:
     with pytest.raises(Invalid, match=f"^{field}: "):
         policy.checked()
+
+
+def write_amid(number: int, done: list[str]) -> None:
+    """The signal comes in the middle of a write."""
+    with body.undisturbed():
+        signal.raise_signal(number)
+        done.append("written")
+    done.append("not reached")
+
+
+def test_a_stop_and_a_soft_limit_wait_for_the_end_of_a_write() -> None:
+    done: list[str] = []
+
+    def limit(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, limit)
+    try:
+        with body.stoppable() as told:
+            with pytest.raises(TimeoutError):
+                write_amid(signal.SIGUSR1, done)
+            with pytest.raises(body.Stopped):
+                write_amid(signal.SIGTERM, done)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert told.to_stop
+    assert done == ["written", "written"]
