@@ -7,10 +7,10 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from benchmarks import peers
-from benchmarks.measures import ALL
+from benchmarks import measures, peers, streams
 from benchmarks.rig import rig
 
+ALL = measures.ALL | streams.ALL
 GOALS = {
     "hand-off, relevo, p50": "≤ 6",
     "hand-off, relevo, p99": "≤ 25",
@@ -21,6 +21,9 @@ GOALS = {
     "rows written per move": "1",
     "kill -9 shown, worst": "≤ 2000",
     "kill -9 requeued, worst": "≤ 2000",
+    "stream of no-ops, relevo": "≥ 5000",
+    "stream, relevo : Celery": "≥ 5",
+    "durable steps, one process": "≥ 800",
     "idle platform, of one core": "< 2",
 }
 

@@ -96,9 +96,11 @@ class Rig:
                 os.close(reading)
         return process
 
-    def launch_plain(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def launch_plain(self, command: list[str], **changes: str) -> subprocess.Popen[bytes]:
         """Start a contestant that knows nothing of the platform."""
-        return self._launch(command, {**os.environ, "BENCH_BROKER": self.broker, "PYTHONPATH": str(HERE.parent), MARKS: str(self.marks)})
+        return self._launch(
+            command, {**os.environ, **changes, "BENCH_BROKER": self.broker, "PYTHONPATH": str(HERE.parent), MARKS: str(self.marks)}
+        )
 
     def stop(self) -> None:
         """End what was started, gracefully, then for certain."""

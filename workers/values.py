@@ -9,7 +9,6 @@ from kombu.utils.json import dumps, object_hook
 
 from ordering.model import Json
 
-
 PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
