@@ -4,16 +4,19 @@ import json
 import sys
 from collections.abc import Callable
 
+import psycopg
 import pytest
 
-from ordering import add, decision, items, plans
+from ordering import add, decision, items, plans, subscriptions
 from ordering.errors import Invalid
 from ordering.items import Edit
 from ordering.model import NewItem, State
+from ordering.subscriptions import Subscription
 from tests.cases import commandline
 from tests.cases.checks import checks
 from tests.cases.kit import ACTOR, Kit
 from tests.cases.line import act
+from workers import emit
 
 ODD = {"nul": "a\0b", "half a pair": "a\ud83db", "both": "\udc80\0"}
 SHOWN = {"nul": "a\ufffdb", "half a pair": "a\ufffdb", "both": "\ufffd\ufffd"}
@@ -84,6 +87,36 @@ def test_refused_on_the_command_line(kit: Kit) -> None:
     _, said = commandline.call(kit, "add", "a", "--from", str(file), code=2)
     assert "line 2: title: " in said
     assert kit.sql("select id from relevo.item") == []
+    checks(kit)
+
+
+def test_refused_in_facts(kit: Kit) -> None:
+    before = kit.events("subscribe")
+    for odd in ODD.values():
+        for field, call in {
+            "type": lambda tx, odd=odd: emit(tx, odd, {}),
+            "data": lambda tx, odd=odd: emit(tx, "a", {"a": [odd]}),
+            "data key": lambda tx, odd=odd: emit(tx, "a", {odd: 1}),
+            "key": lambda tx, odd=odd: emit(tx, "a", {}, key=odd),
+            "probe.nap: on": lambda tx, odd=odd: subscriptions.subscribe(tx, Subscription(odd, "probe.nap"), actor=ACTOR),
+            "task": lambda tx, odd=odd: subscriptions.subscribe(tx, Subscription("a", odd), actor=ACTOR),
+            "plan": lambda tx, odd=odd: subscriptions.subscribe(tx, Subscription("a", "probe.nap", odd), actor=ACTOR),
+        }.items():
+            with pytest.raises(Invalid, match=rf"^{field.removesuffix(' key')}: "), kit.tx() as tx:
+                call(tx)
+    for words, field in (
+        (("emit", "a", '["a\\u0000b"]'), "data"),
+        (("emit", "a", '{"\\ud83d": 1}'), "data"),
+        (("emit", "a\udcffb"), "type"),
+        (("emit", "a", "{}", "--key", "a\udcffb"), "key"),
+    ):
+        _, said = commandline.call(kit, *words, code=2)
+        assert said.startswith(f"relevo: {field}: ")
+        assert len(said.splitlines()) == 1
+    with kit.psql() as connection, pytest.raises(psycopg.errors.UntranslatableCharacter):
+        connection.execute("select relevo.emit('a', %s::jsonb)", ('"a\\u0000b"',))
+    assert kit.sql("select id from relevo.fact") == kit.sql("select id from relevo.subscription") == []
+    assert kit.events("subscribe") == before == []
     checks(kit)
 
 
