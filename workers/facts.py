@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -12,6 +13,8 @@ from workers.values import to_json
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, scoped_session
+
+ASYNCHRONOUS = "is an asynchronous one; write `await session.run_sync(emit, type, data)` (of a scoped one: `session().run_sync`)."
 
 
 def emit(session: Session | scoped_session[Any] | Connection, type: str, data: Any = None, *, key: str | None = None) -> int:
@@ -31,10 +34,13 @@ def emit(session: Session | scoped_session[Any] | Connection, type: str, data: A
 def _connection(session: Session | scoped_session[Any] | Connection) -> Connection:
     if isinstance(session, Connection):
         return session
-    if hasattr(session, "run_sync"):  # of all asynchronous sessions and connections
-        raise Invalid("session", "is an asynchronous one; write `await session.run_sync(emit, type, data)`.")
+    if hasattr(session, "run_sync"):
+        raise Invalid("session", ASYNCHRONOUS)
     connection = getattr(session, "connection", None)
-    made = connection() if callable(connection) else None
+    made: object = connection() if callable(connection) else None
+    if isinstance(made, Coroutine):  # of an async_scoped_session
+        made.close()
+        raise Invalid("session", ASYNCHRONOUS)
     if not isinstance(made, Connection):
         raise Invalid("session", "is no SQLAlchemy Session or Connection; give the one whose transaction the fact belongs to.")
     return made

@@ -97,8 +97,15 @@ def test_a_session_for_asyncio_runs_it_synchronously(mine: Engine) -> None:
     with Session(mine) as session, session.begin():
         asynchronous: Any = AsyncSession(session)
         asynchronous.run_sync(emit, "invoice.issued", {"id": 1}, key="k")
-        with pytest.raises(Invalid, match=r"^session: is an asynchronous one; write `await session.run_sync\(emit, type, data\)`\.$"):
+        with pytest.raises(Invalid, match=r"^session: is an asynchronous one; write `await session.run_sync\(emit, type, data\)`"):
             emit(asynchronous, "invoice.issued", {})
+
+        class AsyncScopedSession:  # has no run_sync
+            async def connection(self) -> None: ...
+
+        scoped: Any = AsyncScopedSession()
+        with pytest.raises(Invalid, match=r"^session: is an asynchronous one"):
+            emit(scoped, "invoice.issued", {})
     assert stored(mine) == (0, 1)
 
 
