@@ -11,6 +11,10 @@ from tests.cases.kit import ACTOR, Kit, wait_until
 
 
 def test_a_body_that_ignores_its_stop_takes_no_innocent_one_along(up: Kit, line: str) -> None:
+    beside = f"{line}-beside"
+    up.plan(beside)
+    occupant = up.add(beside, "probe.nap", 60)  # of the other slot: what follows can only run in the stubborn one's place
+    up.wait_start(occupant)
     stubborn, following = up.add(line, "heart.stubborn"), up.add(line, "probe.nap", 7)
     up.wait_start(stubborn)
     with up.tx() as tx:
@@ -18,6 +22,8 @@ def test_a_body_that_ignores_its_stop_takes_no_innocent_one_along(up: Kit, line:
     up.wait_state(following, State.SUCCEEDED, seconds=30)
     assert up.starts(following)[0].pid != up.starts(stubborn)[0].pid
     assert up.outcomes(following) == ["succeeded"]
+    with up.tx() as tx:
+        items.cancel(tx, occupant, actor=ACTOR)
 
 
 def test_a_plan_that_somebody_holds_starves_no_other(up: Kit, line: str) -> None:
