@@ -49,6 +49,7 @@ class Call:
     caller: Caller
     key: str | None
     digest: str
+    shell: bool
 
     @property
     def actor(self) -> str:
@@ -88,6 +89,7 @@ class Server:
 
     engine: Engine
     known: Known
+    shell: bool  # whether items of the task shell may be added and edited at all
     connecting: CapacityLimiter
 
 
@@ -119,13 +121,13 @@ async def _call(
     ] = None,
 ) -> AsyncIterator[Call]:
     server: Server = request.app.state.server
-    caller = server.known(request)
+    caller = await to_thread.run_sync(server.known, request)
     writes = request.method in WRITES
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")
     connection = await _connection(server)
     try:
-        yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest())
+        yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest(), server.shell)
     finally:
         # In a thread: it rolls back what is open, over the network.
         await to_thread.run_sync(connection.close, limiter=server.connecting)

@@ -122,4 +122,6 @@ def add_(
 def may_run(call: Call, tasks: Iterable[str | None]) -> None:
     """Raise Refused (403) if one of `tasks` runs commands on the workers and the caller may not let it."""
     if "shell" in tasks:
+        if not call.shell:
+            raise Refused(403, "RELEVO_SHELL_OVER_HTTP is off: items of the task shell are added and edited on the command line only.")
         call.caller.require(Role.ADMIN, "Adding or editing an item of the task shell")

@@ -11,9 +11,9 @@ from sqlalchemy import Connection
 from app.api_body import body_of, takes
 from app.api_call import PAGE, Calling, Cursor, Limit, written
 from app.api_docs import problems
-from app.schemas import PlanBody, ReasonBody, StartBody
-from ordering import plans, views
-from ordering.errors import UnknownPlan
+from app.schemas import PlanBody, PlanEditBody, ReasonBody, StartBody
+from ordering import plan_edit, plans, views
+from ordering.errors import Invalid, UnknownPlan
 from ordering.text import checked
 from ordering.views import PlanView
 
@@ -82,6 +82,26 @@ def create(call: Calling, body: Annotated[PlanBody, Depends(body_of(PlanBody))])
 def show(call: Calling, plan: PlanName) -> Response:
     """Its settings, its latest run, its counts by state and its head."""
     return written(call.read(lambda tx: views.plan(tx, plan)))
+
+
+@router.patch(
+    "/{plan}",
+    summary="Edit a plan",
+    response_model=PlanView,
+    responses=problems(404, 409, 422),
+    openapi_extra=takes(PlanEditBody, {"title": "Every night", "on_failure": "continue"}, {"rate": "100/m"}),
+)
+def edit(call: Calling, plan: PlanName, body: Annotated[PlanEditBody, Depends(body_of(PlanEditBody))]) -> Response:
+    """Its settings; its name and its concurrency stay."""
+    change = {name: getattr(body, name) for name in body.model_fields_set}
+    if not change:
+        raise Invalid("body", "changes nothing; give at least one field.")
+
+    def verb(tx: Connection) -> PlanView:
+        plan_edit.edit(tx, plans.lock_by_name(tx, plan), change, actor=call.actor)
+        return views.plan(tx, plan)
+
+    return call.write(verb)
 
 
 @router.post(

@@ -39,8 +39,3 @@ class Known(Protocol):
     """Tells who calls. Raises Refused (401) where nobody may."""
 
     def __call__(self, request: Request) -> Caller: ...
-
-
-def local(request: Request) -> Caller:
-    """Without a tokens file only this machine is served, and whoever calls from it may do anything."""
-    return Caller("http", Role.ADMIN)

@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from app import cli_add, cli_dead, cli_dead_decide, cli_facts, cli_items, cli_plan, cli_platform, cli_run, cli_schedule, cli_show, out
+from app import (
+    cli_add,
+    cli_dead,
+    cli_dead_decide,
+    cli_facts,
+    cli_items,
+    cli_plan,
+    cli_platform,
+    cli_run,
+    cli_schedule,
+    cli_show,
+    cli_token,
+    out,
+)
 from app.cli_call import DONE, FAILED, WRONG
 from app.cli_errors import tell
 
@@ -101,6 +114,9 @@ def _app() -> typer.Typer:
     for name, function in DEAD.items():
         dead.command(name)(function)
     app.add_typer(dead, name="dead", rich_help_panel="Decisions on failed and interrupted items")
+    token = typer.Typer(help="Tokens for the HTTP API.", no_args_is_help=True)
+    token.command("create")(cli_token.create)
+    app.add_typer(token, name="token", rich_help_panel="Services, where `up` does not run them")
     for panel, commands in PANELS.items():
         for name, function in commands.items():
             passes_on = name in ("worker", "feeder")

@@ -23,6 +23,7 @@ def of_settings(settings: Settings) -> dict[str, str]:
         "RELEVO_HOST": settings.host,
         "RELEVO_PORT": settings.port,
         "RELEVO_TOKENS_FILE": settings.tokens_file,
+        "RELEVO_SHELL_OVER_HTTP": settings.shell_over_http,
         "RELEVO_CATALOGUE": settings.catalogue,
         "RELEVO_LOG": settings.log,
     }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -53,6 +53,13 @@ KINDS: Mapping[type[Exception], Kind] = {
     errors.KeyConflict: Kind("key-conflict", "The key was used for another item", 409),
     errors.CallConflict: Kind("call-conflict", "The key was used for another call", 409),
     errors.MayStillRun: Kind("may-still-run", "Its process may still live", 409),
+    errors.NotDead: Kind("not-dead", "The item is no dead letter", 409),
+    errors.NotStream: Kind("not-a-stream", "The plan is no stream", 409),
+    errors.NotAStream: Kind("not-a-stream", "The plan is no stream", 409),
+    errors.UnknownGroup: Kind("unknown-group", "There is no such group", 404),
+    errors.UnknownFact: Kind("unknown-fact", "There is no such fact", 404),
+    errors.UnknownSubscription: Kind("unknown-subscription", "There is no such subscription", 404),
+    errors.FactKeyConflict: Kind("key-conflict", "The key was used for another fact", 409),
     errors.UnknownSchedule: Kind("unknown-schedule", "There is no such schedule", 404),
     errors.ScheduleExists: Kind("schedule-exists", "The name is taken", 409),
     errors.EntryOut: Kind("entry-out", "The entry has an unsettled item", 409),
@@ -146,6 +153,10 @@ def _members(error: errors.RelevoError) -> dict[str, Any]:
             return {"state": error.state}
         case errors.KeyConflict():
             return {"field": "key", "item": error.item_id}
+        case errors.FactKeyConflict():
+            return {"field": "key"}
+        case errors.UnknownGroup():
+            return {"field": "group"}
         case errors.CallConflict():
             return {"field": "Idempotency-Key"}
         case _:
@@ -159,6 +170,8 @@ def _database(error: DBAPIError) -> Response:
         return answer(UNREACHABLE, f"Postgres is unreachable: {said}")
     if state in ("3F000", "42P01", "42703"):
         return answer(UNREACHABLE, "The database has no current schema of Relevo; run `relevo migrate`.")
+    if state[:2] == "22" or isinstance(error, DataError):  # what no check named before
+        return answer(INVALID, f"A value cannot be stored: {said}", field="")
     if state in ("55P03", "57014", *db.RETRIED):
         return answer(BUSY, "Somebody else holds what this call needs, or it took too long; nothing was changed, try again.")
     if db.may_pass(error):

@@ -11,6 +11,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from app import given
 from app.api_body import Body
 from ordering import rate
+from ordering.dead_decision import MOST
 from ordering.errors import Invalid
 from ordering.items import FARTHEST
 from ordering.model import Json, NewItem, OnFailure, OnInterrupt
@@ -95,6 +96,19 @@ class PlanBody(Body):
     rate: Rate | None = Field(None, description="How many items a stream hands out: 10/s, 100/m, 5/h, or none.")
 
 
+class PlanEditBody(Body):
+    """What to change; what is left out stays as it is. A run that is on keeps its policy at a failure."""
+
+    title: str = ""
+    on_failure: OnFailure = Field(OnFailure.HALT, strict=False)
+    on_interrupt: OnInterrupt | None = Field(None, strict=False)
+    max_attempts: Tries | None = None
+    autostart: bool = False
+    stop_grace: Seconds = timedelta(seconds=10)
+    keep: Seconds = KEEP
+    rate: Rate | None = None
+
+
 class StartBody(Body):
     """How a run treats a failure; the plan's own policy where it is left out."""
 
@@ -157,6 +171,25 @@ class RetryBody(NoteBody):
     """Why, and what to change in the item before it runs again."""
 
     change: EditBody | None = None
+
+
+class LettersBody(NoteBody):
+    """Which dead letters: `items` by their ids, those of a `plan` or a `group` or both, or `all`."""
+
+    items: list[ItemId] | None = Field(None, min_length=1, max_length=MOST)
+    plan: str | None = None
+    group: str | None = None
+    all: bool = False
+    cursor: str | None = Field(None, description="`next` of the call before, which decided a part of them.")
+    until: Moment | None = Field(None, description="`until` of the call before: what died later is left alone.")
+
+
+class FactBody(Body):
+    """Something that happened. `key`: the same type, key and data again are the same fact."""
+
+    type: str
+    data: Any = Field(default_factory=dict, description="Any JSON; what the subscribed tasks get as their argument.")
+    key: str | None = None
 
 
 class MoveBody(Body):

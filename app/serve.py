@@ -11,9 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 import uvicorn
 
-from app import caller, listen, probe, web
+from app import listen, peer, probe, web
 from app.health import Readiness
 from app.slow_clients import Bounded
+from app.tokens import Tokens
 from ordering import db
 from workers import service
 from workers.settings import Settings
@@ -30,11 +31,13 @@ def serve(settings: Settings) -> int:
     The database may be away: calls are answered 503 until it is there. Raises SettingsError where it cannot listen.
     """
     database, broker = settings.require_database(), settings.require_broker()
+    known = peer.known if settings.tokens_file is None else Tokens(settings.tokens_file)
     listening = listen.inherited() or listen.listen(settings)
     engine = db.engine(database, name="relevo http", settings=web.SESSION)
     readiness = Readiness({"database": partial(probe.database, database), "broker": partial(probe.broker, broker)})
     try:
-        app = web.application(engine, readiness, caller.local, only_loopback=settings.tokens_file is None, version=_version())
+        shell, local = settings.shell_over_http == "on", settings.tokens_file is None
+        app = web.application(engine, readiness, known, only_loopback=local, shell=shell, version=_version())
         run(app, listening)
     finally:
         engine.dispose()

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
-from app import api_docs, api_item, api_items, api_plans, health, problem
+from app import api_dead, api_docs, api_facts, api_item, api_items, api_plans, health, problem
 from app.api_call import Server
 from app.caller import Known
 from app.door import Door
@@ -16,18 +16,21 @@ from app.health import Readiness
 CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
-ROUTERS = (api_plans.router, api_items.router, api_item.router, health.router)
+ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, health.router)
 
 
-def application(engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, version: str = "0") -> ASGIApp:
+def application(
+    engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, shell: bool = True, version: str = "0"
+) -> ASGIApp:
     """The application on `engine`, whose sessions should have SESSION; `known` tells who calls.
 
-    only_loopback: nobody is asked for a token, so only names of this machine are served.
+    only_loopback: nobody is asked for a token, so only names of this machine are served. shell: whether an admin may let the
+    workers run commands.
     """
     app = FastAPI(
         title="Relevo", version=version, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
     )  # the framework's pages load scripts from elsewhere
-    app.state.server = Server(engine, known, CapacityLimiter(CONNECTIONS))
+    app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS))
     app.state.readiness = readiness
     for router in ROUTERS:
         app.include_router(router)

@@ -65,6 +65,12 @@ def _port(value: Any) -> int:
     return int(text)
 
 
+def _switch(value: str) -> str:
+    if value not in ("on", "off"):
+        raise ValueError(f"is {value!r}; it can be on or off")
+    return value
+
+
 def _log(value: str) -> str:
     if value not in ("text", "json"):
         raise ValueError(f"is {value!r}; it can be text or json")
@@ -82,6 +88,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, BeforeValidator(_port)] | None = None
     tokens_file: Annotated[Path, BeforeValidator(_path)] | None = None
+    shell_over_http: Annotated[Literal["on", "off"], BeforeValidator(_switch)] = "on"
     catalogue: Annotated[Path, BeforeValidator(_catalogue)] = Path("relevo.toml")
     log: Annotated[Literal["text", "json"], BeforeValidator(_log)] = "text"
 

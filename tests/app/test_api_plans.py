@@ -18,6 +18,15 @@ def test_a_plan_is_created_shown_started_and_paused(api: httpx.Client) -> None:
     problem(api.post("/api/plans/nightly/pause"), 409, "not-started")
 
 
+def test_a_plan_is_edited(api: httpx.Client) -> None:
+    made = ok(api.post("/api/plans", json={"name": "edited", "concurrency": 4, "max_attempts": 3, "rate": "10/s"}), 201)
+    changed = ok(api.patch("/api/plans/edited", json={"title": "New", "rate": "none", "keep": 60}))
+    assert changed == {**made, "title": "New", "rate": None, "keep": 60.0}
+    assert ok(api.patch("/api/plans/edited", json={"max_attempts": None}))["max_attempts"] is None
+    for body, field in [({}, "body"), ({"concurrency": 1}, "concurrency"), ({"title": "\0"}, "title"), ({"keep": 0}, "keep")]:
+        assert problem(api.patch("/api/plans/edited", json=body), 422, "invalid")["field"] == field
+
+
 def test_plans_are_paged_by_name_and_found_by_text(api: httpx.Client) -> None:
     names = [f"plan-{number}" for number in range(7)]
     for name in reversed(names):

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from sqlalchemy import Engine
 
-from app import caller, listen, serve, web
-from app.caller import Known
+from app import listen, serve, web
+from app.caller import Caller, Known, Role
 from app.health import Readiness
 
 LOOKS: dict[str, Callable[[], str | None]] = {"database": lambda: None, "broker": lambda: None}
@@ -20,13 +20,14 @@ LOOKS: dict[str, Callable[[], str | None]] = {"database": lambda: None, "broker"
 @contextmanager
 def serving(
     engine: Engine,
-    known: Known = caller.local,
+    known: Known = lambda request: Caller("http", Role.ADMIN),
     *,
     only_loopback: bool = True,
+    shell: bool = True,
     looks: dict[str, Callable[[], str | None]] | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server that lives for the block."""
-    app = web.application(engine, Readiness(looks or LOOKS), known, only_loopback=only_loopback)
+    app = web.application(engine, Readiness(looks or LOOKS), known, only_loopback=only_loopback, shell=shell)
     listening = socket.create_server(("127.0.0.1", 0))
     server = serve.Server(serve.configured(app))
     url = listen.url_of(listening)
