@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,8 @@ from ordering.items import FARTHEST
 from ordering.model import Claimed
 from workers import body
 
+Record = Callable[[Claimed, Ended], None]
+
 
 class Message:
     """One message of a batch. Its first verdict wins; without one it is acknowledged when the handler returns.
@@ -18,8 +20,8 @@ class Message:
     `id`: the item's. `args`, `kwargs`: what it was added with (a fact's data is `args[0]`). `attempt`: 1 at the first try.
     """
 
-    def __init__(self, run: Claimed) -> None:
-        self._run = run
+    def __init__(self, run: Claimed, record: Record) -> None:
+        self._run, self._record = run, record
         self.id, self.attempt = run.item_id, run.attempt
         self.args: list[Any] = body.from_json(run.args)
         self.kwargs: dict[str, Any] = body.from_json(run.kwargs)
@@ -42,38 +44,42 @@ class Message:
     def _say(self, verdict: Ended) -> None:
         if self.verdict is None:
             self.verdict = verdict
+            self._record(self._run, verdict)
 
 
 def run(
-    handler: Callable[[list[Message]], Any], runs: Sequence[Claimed], *, check: Callable[..., Any] | None, exhausted: Callable[[], bool]
-) -> Iterable[tuple[Claimed, Ended]]:
-    """Call `handler` once with all messages that `check` lets go, and give each item's verdict. Raises body.Stopped only.
+    handler: Callable[[list[Message]], Any],
+    runs: Iterable[Claimed],
+    record: Record,
+    *,
+    check: Callable[..., Any] | None,
+    exhausted: Callable[[], bool],
+) -> None:
+    """Call `handler` once with all messages that `check` lets go, and `record` each verdict as it is given. Raises body.Stopped only.
 
     When the handler raises and several messages have no verdict, nobody knows whose fault it was: they go out again in batches of
     half the size, until the culprit stands alone.
     """
-    messages = []
-    for each in runs:
-        message = Message(each)
-        if check is not None:
-            message.verdict = body.checked(lambda m=message: check(*m.args, **m.kwargs))  # type: ignore[misc]
-        if message.verdict is None:
-            messages.append(message)
-        else:
-            yield each, message.verdict
-    if not messages:
+    messages = [Message(each, record) for each in runs]
+    if check is not None:
+        for message in messages:
+            verdict = body.checked(lambda m=message: check(*m.args, **m.kwargs))  # type: ignore[misc]
+            if verdict is not None:
+                message._say(verdict)
+    let_go = [message for message in messages if message.verdict is None]
+    if not let_go:
         return
-    ended = body.run(lambda: handler(list(messages)), exhausted=exhausted)
-    open_ = [message for message in messages if message.verdict is None]
-    for message in messages:
-        yield message._run, message.verdict or _unsaid(ended, len(open_), len(runs))
+    ended = body.run(lambda: handler(list(let_go)), exhausted=exhausted)
+    silent = [message for message in let_go if message.verdict is None]
+    for message in silent:
+        message._say(_unsaid(ended, len(silent), len(messages)))
 
 
-def _unsaid(ended: Ended, open_: int, size: int) -> Ended:
+def _unsaid(ended: Ended, silent: int, size: int) -> Ended:
     match ended:
         case Succeeded():
             return Succeeded(None)
         case Failed(retry_in=None, reason=reason, error=error) if size > 1:
-            return PutBack(max(1, min(open_, size // 2)), reason, error)
+            return PutBack(max(1, min(silent, size // 2)), reason, error)
         case _:
             return ended

@@ -86,6 +86,44 @@ def stoppable() -> Iterator[Told]:
         signal.signal(signal.SIGTERM, before)
 
 
+class _SoftLimit:
+    """Celery's signal for the soft time limit: what it means is for bodies alone."""
+
+    def __init__(self) -> None:
+        self.handler: Any = None  # Celery's, which raises SoftTimeLimitExceeded
+        self.came = False
+
+    def note(self, *_: object) -> None:
+        self.came = True
+
+
+_soft_limit = _SoftLimit()
+
+
+@contextmanager
+def soft_limit_waits() -> Iterator[None]:
+    """In this block the soft time limit waits for a body to begin. Raised amid a claim or a finish it would leave the item out for ever."""
+    _soft_limit.came = False
+    _soft_limit.handler = signal.signal(signal.SIGUSR1, _soft_limit.note)
+    try:
+        yield
+    finally:
+        handler, _soft_limit.handler = _soft_limit.handler, None
+        signal.signal(signal.SIGUSR1, handler)
+
+
+def _limited(call: Callable[[], Any]) -> Any:
+    if _soft_limit.handler is None:
+        return call()
+    signal.signal(signal.SIGUSR1, _soft_limit.handler)
+    try:
+        if _soft_limit.came:
+            raise SoftTimeLimitExceeded
+        return call()
+    finally:
+        signal.signal(signal.SIGUSR1, _soft_limit.note)
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """The soft time limit and TERM wait for the end of this block: raised amid a write they would break its connection and get lost."""
@@ -120,7 +158,7 @@ def run(call: Callable[[], Any], *, exhausted: Callable[[], bool]) -> Ended:
     `exhausted` tells, after a failure, whether the task's own retries are used up.
     """
     try:
-        return Succeeded(to_json("result", call()))
+        return Succeeded(to_json("result", _limited(call)))
     except Stopped:
         raise
     except Done as done:

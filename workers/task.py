@@ -49,8 +49,11 @@ class PlanTask(Steps, Task):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.request.called_directly or self.request.id is None:
             return self.run(*args, **kwargs)
+        with body.soft_limit_waits():
+            return self._one_dispatch(UUID(self.request.id))
+
+    def _one_dispatch(self, dispatch_id: UUID) -> str:
         session = pool.session()
-        dispatch_id = UUID(self.request.id)
         runs = session.transact(lambda tx, session_id: attempt.claim(tx, dispatch_id, session_id=session_id))
         if not runs:
             # A second copy, or an item that was cancelled or decided meanwhile: nothing of it runs.
@@ -82,8 +85,7 @@ class PlanTask(Steps, Task):
                 outcomes.add(run, unknown)
         elif task.batch:
             self.request.update(claimed=None, retries=0, exhausted=False)
-            for run, ended in batch.run(task.run, list(each), check=task._check(), exhausted=self._exhausted):
-                outcomes.add(run, ended)
+            batch.run(task.run, each, outcomes.add, check=task._check(), exhausted=self._exhausted)
         else:
             for run in each:
                 outcomes.add(run, self._body(task, run))
