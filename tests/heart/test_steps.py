@@ -169,6 +169,17 @@ def test_a_failing_step_waits_in_postgres_and_uses_up_no_try(up: Kit, line: str)
     assert [(step.done, step.failures, step.error) for step in up.history(item).steps] == [(True, 0, None), (True, 3, None)]
 
 
+def test_in_a_stream_too(up: Kit) -> None:
+    up.plan("flow", concurrency=4)
+    items = [
+        script(up, "flow", ["step", "a"], ["step", "flaky", {"fails": 1}, {"retries": 1, "delay": 0}], ["sleep", "nap", {"seconds": 0}])
+        for _ in range(5)
+    ]
+    for item in items:
+        done = up.wait_state(item, State.SUCCEEDED, seconds=20)
+        assert (done.result, done.tries, effects(up, item)) == ([None, 1], 1, ["a", "flaky", "flaky"])
+
+
 def test_used_up_retries_fail_the_item_and_a_person_s_retry_grants_fresh_ones(up: Kit, line: str) -> None:
     item = script(up, line, ["step", "flaky", {"fails": 5}, {"retries": 2, "delay": 0}])
     failed = up.wait_state(item, State.FAILED)
