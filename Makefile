@@ -9,10 +9,10 @@ PYTEST_ARGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down run-all repair-all check lint test cases bench wheel clean
+.PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv:
 	@$(PYTHON) scripts/make_venv.py
@@ -48,6 +48,9 @@ cases: venv ## run the cases of tests/cases at full length and write docs/eviden
 
 bench: venv ## measure and print one table (PEERS=folder with the peers' scripts)
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers '$(PEERS)')
+
+demo-invoices: venv ## a shop under load and faults, checked at the end (INVOICES_DEMO_SECONDS=45)
+	@$(BIN)/python -m examples.invoices.demo
 
 wheel: venv ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel
