@@ -13,7 +13,7 @@ from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app import environment, listen
+from app import catalogue, environment, listen
 from app.child import Service, end_leftovers
 from app.declare import declare_all
 from app.embedded import EmbeddedError, Postgres, Server, Valkey
@@ -96,6 +96,7 @@ class Platform:
     def _start(self) -> None:
         # What is given is looked at first: nothing is started for a platform that cannot come up.
         self._listen()
+        self._check_catalogue()
         with self._supervisor.interruptible():
             if self._valkey is None:
                 self._check_broker()
@@ -128,6 +129,13 @@ class Platform:
             raise StartFailed(f"The database has a schema that is unknown here ({error}): install a newer Relevo.", 2) from error
         except DBAPIError as error:
             raise StartFailed(f"The database refuses Relevo's schema: {str(error.orig).strip().splitlines()[0]}.") from error
+
+    def _check_catalogue(self) -> None:
+        try:
+            if self._settings.catalogue.exists():
+                catalogue.load(self._settings.catalogue)
+        except RelevoError as error:
+            raise StartFailed(str(error), 2) from error
 
     def _declare(self) -> None:
         with self._supervisor.interruptible():
