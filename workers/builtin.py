@@ -53,7 +53,7 @@ def http(
     """
     from workers import webhook  # its client is costly to import, and most workers never send a request
 
-    key = f"relevo-item-{self.request.claimed.item_id}"
+    key = self.idempotency_key("http")
     return webhook.request(method, url, json=json, body=body, headers=headers, timeout=timeout, idempotency_key=key)
 
 
