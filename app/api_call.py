@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
+import psycopg
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Query, Request
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.responses import Response
 
@@ -24,6 +29,7 @@ from ordering.errors import DatabaseUnreachable
 
 T = TypeVar("T")
 CONNECT_SECONDS = 2.5  # for a connection: a full pool, a server that is away or a network that drops everything
+CALL_SECONDS = 20.0  # for all that a call does in Postgres; a server that hangs bounds nothing itself
 PAGE, LONGEST_PAGE = 100, 500  # items of a list
 REPLAYED = "Idempotent-Replayed"
 
@@ -114,6 +120,14 @@ def _give_back(wanted: asyncio.Future[Connection]) -> None:
         wanted.result().close()
 
 
+def _cut(connection: Connection) -> None:
+    """End the connection under the thread that waits for an answer on it."""
+    with suppress(OSError, DBAPIError, psycopg.Error):
+        driver: Any = connection.connection.dbapi_connection
+        with socket.socket(fileno=os.dup(driver.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+
 async def _call(
     request: Request,
     idempotency_key: Annotated[
@@ -126,9 +140,11 @@ async def _call(
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")
     connection = await _connection(server)
+    bound = asyncio.get_running_loop().call_later(CALL_SECONDS, _cut, connection)
     try:
         yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest(), server.shell)
     finally:
+        bound.cancel()
         # In a thread: it rolls back what is open, over the network.
         await to_thread.run_sync(connection.close, limiter=server.connecting)
 

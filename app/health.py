@@ -14,7 +14,7 @@ from app.api_call import written
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.5
+LOOK_SECONDS = 2.0
 router = APIRouter(tags=["health"])
 
 

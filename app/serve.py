@@ -6,13 +6,15 @@ import asyncio
 import logging
 import signal
 import socket
+from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import uvicorn
 
 from app import listen, peer, probe, web
-from app.health import Readiness
+from app.health import Readiness, Ready
 from app.slow_clients import Bounded
 from app.tokens import Tokens
 from ordering import db
@@ -38,18 +40,24 @@ def serve(settings: Settings) -> int:
     try:
         shell, local = settings.shell_over_http == "on", settings.tokens_file is None
         app = web.application(engine, readiness, known, only_loopback=local, shell=shell, version=_version())
-        run(app, listening)
+        run(app, listening, readiness.look)
     finally:
         engine.dispose()
     return 0
 
 
 class Server(uvicorn.Server):
-    """Says that it is ready, and ends at a signal with exit code 0."""
+    """Says that it is ready, and then looks at what it needs, so that the first who asks finds everything loaded."""
+
+    def __init__(self, config: uvicorn.Config, look: Callable[[], Coroutine[Any, Any, Ready]]) -> None:
+        super().__init__(config)
+        self._look = look
+        self._looking: asyncio.Task[Ready] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         service.say_ready()
+        self._looking = asyncio.ensure_future(self._look())
 
 
 def configured(app: object) -> uvicorn.Config:
@@ -71,15 +79,15 @@ def configured(app: object) -> uvicorn.Config:
     )
 
 
-def run(app: object, listening: socket.socket) -> None:
-    """Serve `app` on the socket until a signal asks for the end."""
+def run(app: object, listening: socket.socket, look: Callable[[], Coroutine[Any, Any, Ready]]) -> None:
+    """Serve `app` on the socket until a signal asks for the end; `look` is called once it serves."""
     # uvicorn's own lines say nothing that ours do not.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     # uvicorn raises the signal again once it has stopped, for whoever handled it before.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         logger.info("Serving at %s", listen.url_of(listening))
-        asyncio.run(Server(configured(app)).serve([listening]))
+        asyncio.run(Server(configured(app), look).serve([listening]))
         logger.info("Stopped serving")
     finally:
         for number, handler in before.items():

@@ -1,5 +1,6 @@
 """Without tokens the server knows which user of this machine calls."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -18,16 +19,12 @@ def test_the_owner_of_a_connection_is_found(address: str) -> None:
     with socket.create_server((address, 0), family=family) as server, socket.create_connection(server.getsockname()[:2]) as client:
         taken, _ = server.accept()
         with taken:
-            import os
-
             assert peer.uid_of(client.getsockname()[:2], taken.getsockname()[:2]) == os.getuid()
     assert peer.uid_of(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
     assert peer.uid_of(None, None) is None
 
 
 def test_a_call_by_the_servers_own_user_may_do_anything_and_has_a_name(http_engine: Engine) -> None:
-    import os
-
     with serving(http_engine, peer.known) as api:
         ok(api.post("/api/plans", json={"name": "peer-own"}), 201)
         item = ok(api.post("/api/plans/peer-own/items", json=SHELL), 201)

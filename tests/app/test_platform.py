@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 import pytest
 from sqlalchemy import make_url, text
@@ -216,7 +217,14 @@ def test_a_given_database_and_broker_are_used_and_nothing_embedded_starts(place:
     record = place.up(**given)
     assert list(pids(record)) == ["feeder", "worker", "web"]
     assert not (place.home / "postgres").exists()
-    assert place.call("status", **given)[0] == 0
+    code, told = place.call("status", **given)
+    assert code == 0
+    url = json.loads(told)["url"]
+    assert httpx.get(f"{url}/readyz", trust_env=False, timeout=10).json()["status"] == "ready"
+    # While the server is away, clients wait and are not refused.
+    os.kill(pids(record)["web"], signal.SIGKILL)
+    assert httpx.get(f"{url}/healthz", trust_env=False, timeout=60).status_code == 200
+    assert place.record()["url"] == url
 
 
 def bound(probe: socket.socket, port: int) -> bool:

@@ -27,9 +27,10 @@ def serving(
     looks: dict[str, Callable[[], str | None]] | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server that lives for the block."""
-    app = web.application(engine, Readiness(looks or LOOKS), known, only_loopback=only_loopback, shell=shell)
+    readiness = Readiness(looks or LOOKS)
+    app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = serve.Server(serve.configured(app))
+    server = serve.Server(serve.configured(app), readiness.look)
     url = listen.url_of(listening)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()

@@ -1,0 +1,101 @@
+"""The HTTP server while Postgres is away, hangs or is held by somebody: a bounded answer, and all is well afterwards."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from sqlalchemy import Engine, text
+
+from app import api_call, slow_clients, web
+from ordering import db
+from tests.app.processes import until
+from tests.app.test_door import raw
+from tests.app.web import ok, problem, serving
+from tests.cases.proxy import Proxy, before_database
+
+
+@pytest.fixture
+def api(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
+    """A client of a server whose Postgres is behind a line that can be cut."""
+    proxy, url = before_database(database_url)
+    engine = db.engine(url, settings=web.SESSION)
+    try:
+        with serving(engine) as client:
+            ok(client.post("/api/plans", json={"name": "line"}), 201)
+            yield client, proxy
+    finally:
+        proxy.close()
+        engine.dispose()
+
+
+@pytest.mark.parametrize("how", ["refusing", "swallowing"])
+def test_away_is_503_within_3_s_and_back_is_200(api: tuple[httpx.Client, Proxy], how: str) -> None:
+    client, proxy = api
+    setattr(proxy, how, True)
+    if how == "refusing":
+        proxy.cut()
+    for _ in range(3):
+        began = time.monotonic()
+        answers = [client.get("/api/plans"), client.post("/api/plans", json={"name": "other"})]
+        assert time.monotonic() - began < 2 * 3
+        for answer in answers:
+            problem(answer, 503, "database-unreachable")
+            assert answer.headers["retry-after"] == "2"
+        ok(client.get("/healthz"))
+    setattr(proxy, how, False)
+    proxy.cut()
+    until(lambda: client.get("/api/plans").status_code == 200, 10, "calls are answered again")
+    assert [each["name"] for each in ok(client.get("/api/plans"))["items"]] == ["line"]
+
+
+def test_a_server_that_hangs_in_the_middle_of_a_call_ends_it(
+    api: tuple[httpx.Client, Proxy], engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, proxy = api
+    monkeypatch.setattr(api_call, "CALL_SECONDS", 1.0)
+    answers = list[httpx.Response]()
+    with engine.begin() as held:
+        held.execute(text("select from relevo.plan where name = 'line' for update"))
+        call = threading.Thread(target=lambda: answers.append(client.post("/api/plans/line/start")))
+        call.start()
+        waits = text("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
+        until(lambda: held.execute(waits).scalar_one() == 1, 5, "the call waits for the plan")
+        proxy.swallowing = True
+        call.join(10)
+    problem(answers[0], 503, "database-unreachable")
+    proxy.swallowing = False
+    proxy.cut()
+    until(lambda: client.get("/api/plans").status_code == 200, 10, "calls are answered again")
+
+
+def test_a_plan_that_somebody_holds_is_busy(api: tuple[httpx.Client, Proxy], engine: Engine) -> None:
+    client, _ = api
+    with engine.begin() as held:
+        held.execute(text("select from relevo.plan where name = 'line' for update"))
+        began = time.monotonic()
+        answer = client.post("/api/plans/line/items", json={"task": "http"})
+        problem(answer, 503, "busy")
+        assert time.monotonic() - began < 5
+        ok(client.get("/api/plans/line"))  # whoever looks is not held up
+    ok(client.post("/api/plans/line/items", json={"task": "http"}), 201)
+
+
+def test_a_client_that_takes_no_answer_is_given_up(api: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = api
+    monkeypatch.setattr(slow_clients, "TAKE_SECONDS", 0.5)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        requests = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200_000
+        with pytest.raises(ConnectionError):  # more answers than all buffers between us hold
+            deaf.sendall(requests)
+    ok(client.get("/healthz"))
+
+
+def test_a_body_that_comes_too_slowly_is_refused(api: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = api
+    monkeypatch.setattr("app.door.BODY_SECONDS", 0.3)
+    head = b"POST /api/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+    assert raw(client, head + b"{").startswith(b"HTTP/1.1 408 ")
