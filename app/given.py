@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ordering.move import Seen
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-PARTS = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])")
+PARTS = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", re.ASCII)
 
 
 def duration(field: str, written: str) -> timedelta:
     """A duration such as 90s, 15m, 1h30m, 2d; a number alone is seconds. Raises Invalid."""
     compact = written.strip().lower().replace(" ", "")
-    if re.fullmatch(r"\d{1,9}(\.\d{1,6})?", compact):
+    if re.fullmatch(r"\d{1,9}(\.\d{1,6})?", compact, re.ASCII):
         compact += "s"
     if not compact or PARTS.sub("", compact):
         raise Invalid(field, f"{written[:40]!r} is not a duration; write for example 90s, 15m, 1h30m or 2d.")

@@ -282,3 +282,13 @@ def test_a_page_of_a_long_line_is_read_from_the_index(engine: Engine) -> None:
         shown = "\n".join(connection.execute(text(f"explain (analyze, buffers off) {lines.PAGE.text}"), values).scalars())
         assert "item_waiting" in shown
         assert "Sort" not in shown
+
+
+def test_a_streams_past_is_counted_up_to_a_bound(tx: Connection) -> None:
+    made = plan(tx, concurrency=2)
+    tx.execute(
+        text("insert into relevo.item (plan_id, position, task, state, settled_at, attempts) "
+             "select :id, n, 'noop', 'succeeded', now(), 1 from generate_series(1, :count) n"),
+        {"id": made.id, "count": views.LATEST + 7},
+    )  # fmt: skip
+    assert views.plan(tx, "line").counts[State.SUCCEEDED] == views.LATEST
