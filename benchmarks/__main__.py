@@ -7,10 +7,10 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from benchmarks import measures, peers, streams
+from benchmarks import emitting, measures, peers, streams
 from benchmarks.rig import rig
 
-ALL = measures.ALL | streams.ALL
+ALL = measures.ALL | streams.ALL | emitting.ALL
 GOALS = {
     "hand-off, relevo, p50": "≤ 6",
     "hand-off, relevo, p99": "≤ 25",
@@ -24,6 +24,7 @@ GOALS = {
     "stream of no-ops, relevo": "≥ 5000",
     "stream, relevo : Celery": "≥ 5",
     "durable steps, one process": "≥ 800",
+    "what emitting adds, p95": "≤ 3",
     "idle platform, of one core": "< 2",
 }
 
