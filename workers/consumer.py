@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -12,10 +11,12 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
+from celery.worker import state
 from celery.worker.consumer import Consumer
 from kombu.transport import TRANSPORT_ALIASES
 
 from ordering.model import DEFAULT_QUEUE
+from workers import gate, last_resort
 from workers.broker_wire import queue
 from workers.celery_events import PromptDispatcher
 from workers.gate import SlotGate, TakenAtOnce
@@ -73,9 +74,7 @@ class Guarded(Consumer):
         except Exception:
             # Hook: Celery now stops warmly, which may wait for ever for a pool whose loop is gone (seen: alive and deaf to TERM).
             # What ran is found by its session, and whoever supervises starts a new worker.
-            last = threading.Timer(FATAL_SECONDS, os._exit, (1,))
-            last.daemon = True
-            last.start()
+            last_resort.end_in(FATAL_SECONDS)
             raise
 
     def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], Any]:
@@ -84,6 +83,8 @@ class Guarded(Consumer):
         broken = tuple(kind for kind in self._broken if not issubclass(kind, LookupError))
 
         def guarded(message: Any) -> Any:
+            if gate.stopping():
+                return _put_back(message)
             reason = self._fault(message)
             if reason is not None:
                 return self._refuse(message, reason)
@@ -97,6 +98,16 @@ class Guarded(Consumer):
                 return self._refuse(message, f"The message cannot be handled: {type(error).__name__}.")
 
         return guarded
+
+    def on_close(self) -> None:
+        if gate.stopping():
+            # Hook: Celery now drops what it has taken and given to no pool process.
+            for request in set(state.reserved_requests) - set(state.active_requests):
+                job = request._apply_result and request._apply_result()
+                if request._apply_result is None or (job is not None and job._write_to is None):
+                    with contextlib.suppress(*self._broken):
+                        _put_back(request.message)
+        super().on_close()
 
     # Hooks: what Celery calls for messages that it finds wrong by itself. kombu calls the first also for a message that it
     # could not even take apart (broken compression), before the handler above is reached.
@@ -170,6 +181,14 @@ class Guarded(Consumer):
             # py-amqp waits without limit for answers and for room in the socket's buffer (a broker in alarm reads nothing).
             conn.connection.transport.sock.settimeout(SOCKET_SECONDS)
         return conn
+
+
+def _put_back(message: Any) -> None:
+    # A message that dies with its worker is missed after 10 s only (rule 5).
+    if hasattr(message.channel, "put_back"):
+        message.channel.put_back(message)
+    elif not message.acknowledged:
+        message.requeue()
 
 
 def install(app: Celery, queues: Iterable[str] = (DEFAULT_QUEUE,)) -> None:

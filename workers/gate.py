@@ -12,6 +12,8 @@ One message that was on its way when Postgres went away may still be taken.
 
 from __future__ import annotations
 
+import contextlib
+from queue import Empty
 from typing import Any
 
 from celery import bootsteps
@@ -25,8 +27,18 @@ def database_away(away: bool) -> None:
     """Close the gate while Postgres is out of this worker's reach and open it again; from any thread."""
     global _database_away
     _database_away = away
+    turn()
+
+
+def turn() -> None:
+    """Let the event loop take a turn now, in which it looks at the gate and whether to stop; from any thread but its own."""
     if _hub is not None:
-        _hub.call_soon(lambda: None)  # a turn of the loop, in which it looks at the gate
+        _hub.call_soon(lambda: None)
+
+
+def stopping() -> bool:
+    """Whether this worker has been told to stop."""
+    return any(said is not None and said is not False for said in (state.should_stop, state.should_terminate))
 
 
 class TakenAtOnce(bootsteps.StartStopStep):
@@ -51,6 +63,16 @@ class TakenAtOnce(bootsteps.StartStopStep):
         has_room = qos.can_consume
         # Hook: kombu asks before each BRPOP; Celery's own `worker_disable_prefetch` hangs here too and stays below.
         qos.can_consume = lambda: not _database_away and has_room()
+
+    def stop(self, consumer: Any) -> None:
+        """Called for each connection, and at the stop of the worker before its pool has ended, which may take as long as a body."""
+        channel = consumer.task_consumer.channel if consumer.task_consumer else None
+        if channel is None or not stopping():
+            return
+        # Hook: kombu would read the answer to the last BRPOP when it closes the channel, after the pool. What is in it goes back now.
+        with contextlib.suppress(Empty, *consumer.connection_errors, *consumer.channel_errors):
+            if channel._in_poll:
+                channel._brpop_read()
 
 
 class SlotGate(bootsteps.StartStopStep):

@@ -60,6 +60,11 @@ class Channel(redis.Channel):
         if delivery_tag in self.qos._delivered:
             super().basic_reject(delivery_tag, requeue)
 
+    def put_back(self, message: Any) -> None:
+        """Back to the queue, as the next to be taken, with a message that was taken without a copy beside the queue."""
+        self.qos.append(message, message.delivery_tag)
+        super().basic_reject(message.delivery_tag, requeue=True)
+
     def _deliver_fanout_message(self, message: Any, exchange: str) -> Any:
         # Hook: broadcasts (remote control, events) come this way; their JSON is checked by kombu, their shape is not.
         try:

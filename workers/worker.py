@@ -18,13 +18,14 @@ from ordering.errors import Invalid, Pooled, RelevoError
 from ordering.model import DEFAULT_QUEUE
 from ordering.subscriptions import Subscription
 from ordering.tasks import NO_LIMIT, TaskInfo
-from workers import consumer, imports, log, pool, process, request, service
+from workers import consumer, drain, imports, last_resort, log, pool, process, request, service
 from workers.celeryapp import celery
 from workers.settings import Settings
 from workers.task import PlanTask
 from workers.warden import Warden
 
 DEFAULT_SLOTS = 4
+EXIT_SECONDS = 10.0  # for the exit of the interpreter once the stop is over
 NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 PREFORK = ("prefork", "processes", "celery.concurrency.prefork:TaskPool")  # Celery's words for it
 
@@ -150,16 +151,21 @@ def _connect(warden: Warden, settings: Settings) -> None:
     consumer.on_refused = warden.refused
     request.announce_cut = warden.announce_cut
     request.watch_exits(warden.child_died)
+    drain.install()
 
     def ready(**_: Any) -> None:
         warden.start()  # after the first forks: a thread's lock must not be held in a child
         service.say_ready()
 
+    def over(**_: Any) -> None:
+        warden.end()
+        last_resort.end_in(EXIT_SECONDS)  # a project's module may have left a thread that does not end
+
     signals.setup_logging.connect(lambda **_: log.configure(settings.log), weak=False)
     signals.worker_process_init.connect(pool.begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutting_down.connect(lambda **_: warden.stopping(), weak=False)
-    signals.worker_shutdown.connect(lambda **_: warden.end(), weak=False)
+    signals.worker_shutdown.connect(over, weak=False)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,29 @@
+"""The warden ends with its worker, whatever is away."""
+
+import time
+
+import pytest
+
+from ordering import db
+from workers import gate, process
+from workers.warden import Warden
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+def test_it_ends_at_once_while_postgres_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_database_away", False)
+    warden = Warden(db.engine(NOWHERE), process.myself("test"))
+    warden.start()
+    deadline = time.monotonic() + 10
+    while not gate._database_away:
+        assert time.monotonic() < deadline, "it does not notice that Postgres is away"
+        time.sleep(0.01)
+    warden.refused("nothing that could be recorded", 0, "", None, None)
+    warden.end()
+    assert not warden.is_alive()
+
+
+def test_it_may_be_ended_before_it_was_started() -> None:
+    """As by TERM while the worker starts."""
+    Warden(db.engine(NOWHERE), process.myself("test")).end()
