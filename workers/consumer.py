@@ -101,10 +101,12 @@ class Guarded(Consumer):
 
     def on_close(self) -> None:
         if gate.stopping():
-            # Hook: Celery now drops what it has taken and given to no pool process.
+            # Hook: Celery now forgets what it has taken and no pool process has confirmed.
             for request in set(state.reserved_requests) - set(state.active_requests):
                 job = request._apply_result and request._apply_result()
-                if request._apply_result is None or (job is not None and job._write_to is None):
+                if job is not None and job._write_to is not None:
+                    request.acknowledge()  # a process has it and runs it
+                elif job is not None or request._apply_result is None:
                     with contextlib.suppress(*self._broken):
                         _put_back(request.message)
         super().on_close()
