@@ -50,7 +50,7 @@ def open_(tx: Connection, process: Process) -> int:
     return session_id
 
 
-REOPEN = text("update relevo.session set lost_at = null, closed_at = null where id = :id")
+REOPEN = text("update relevo.session set lost_at = null, closed_at = null where id = :id returning id")
 INTERRUPTED = text("""
     select d.id, d.plan_id, i.id as item_id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
     where d.session_id = :id and d.ended_at is null and i.state = 'interrupted' order by d.plan_id
@@ -61,16 +61,20 @@ STILL_MINE = text("""
 """)
 
 
-def retake(tx: Connection, session_id: int) -> set[UUID]:
+def retake(tx: Connection, session_id: int) -> set[UUID] | None:
     """Take the lock of this living process again on a new connection and put what is still unresolved back to running.
 
     Waits for the lock (the old backend may linger a moment; bounded by lock_timeout). Returns the dispatches that are still
-    this session's: the body of any other has been decided meanwhile and must stop.
+    this session's: the body of any other has been decided meanwhile and must stop. None if the session is not there any more: closed
+    for so long that it was pruned.
     """
     tx.execute(LOCK, {"id": session_id})
-    tx.execute(REOPEN, {"id": session_id})
+    if tx.execute(REOPEN, {"id": session_id}).first() is None:
+        return None
     for row in tx.execute(INTERRUPTED, {"id": session_id}).all():
         plans.lock(tx, row.plan_id)
+        # Many dead letters at once are decided without the plan's lock.
+        tx.execute(attempt.LOCK_DISPATCH, {"dispatch_id": row.id})
         if attempt.restore(tx, row.item_id, row.id):
             audit.record(
                 tx,

@@ -86,8 +86,10 @@ class PoolSession:
                     return False
                 with self._connection.begin():
                     verb(self._connection, self.id)
-        except DBAPIError:
-            return False  # the watch sees a broken connection by itself
+        except DBAPIError as error:
+            if db.is_disconnect(error):
+                self._drop()  # or SQLAlchemy would put another in its place, and that one does not hold the session's lock
+            return False
         return True
 
     @contextmanager
@@ -104,17 +106,15 @@ class PoolSession:
             connection = self._engine.connect()
             try:
                 with connection.begin():
-                    if self.id is None:
-                        self.id = sessions.open_(connection, self._process)
-                        mine: set[UUID] = set()
-                    else:
-                        mine = sessions.retake(connection, self.id)
+                    mine = None if self.id is None else sessions.retake(connection, self.id)
+                    session_id = sessions.open_(connection, self._process) if self.id is None or mine is None else self.id
             except BaseException:
                 connection.invalidate()
                 connection.close()
                 raise
+            self.id = session_id  # not before the commit: a connection that ends there leaves no session
             self._connection = connection
-            self._stop_if_decided(mine)
+            self._stop_if_decided(mine or set())
         return self._connection
 
     def _drop(self) -> None:

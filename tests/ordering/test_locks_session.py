@@ -6,10 +6,11 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import decision, plans, reconcile, session
+from ordering import attempt, dead_decision, decision, head, plans, reconcile, session
+from ordering.dead_decision import Verb
 from ordering.errors import NotAllowed
 from ordering.model import Claimed, OnInterrupt, State
-from tests.ordering.acts import ACTOR, assert_sound, lose, plan, put, run, state
+from tests.ordering.acts import ACTOR, assert_sound, dead_session, lose, plan, put, run, state
 from tests.ordering.rivals import race
 
 
@@ -24,8 +25,8 @@ def lost(engine: Engine, policy: OnInterrupt) -> tuple[Claimed, int]:
         return claimed, session_id
 
 
-def retake(session_id: int) -> Callable[[Connection], set[UUID]]:
-    def verb(tx: Connection) -> set[UUID]:
+def retake(session_id: int) -> Callable[[Connection], set[UUID] | None]:
+    def verb(tx: Connection) -> set[UUID] | None:
         found = session.retake(tx, session_id)
         tx.execute(text("select pg_advisory_unlock_all()"))  # the test's process ends here
         return found
@@ -76,4 +77,19 @@ def test_without_proof_a_held_item_stays_its_processs_own_after_the_grace_time(e
     with engine.begin() as tx:
         assert retake(mine)(tx) == {claimed.dispatch_id}
         assert state(tx, claimed.item_id) is State.RUNNING
+        assert_sound(tx)
+
+
+def test_a_process_that_comes_back_behind_a_decision_on_many_leaves_the_history(engine: Engine) -> None:
+    with engine.begin() as tx:
+        made = plan(tx, concurrency=2, on_interrupt=OnInterrupt.HOLD)
+        (item_id,) = put(tx)
+        (fed,) = head.feed(tx, made.id, serial=False)
+        mine = dead_session(tx)
+        (claimed,) = attempt.claim(tx, fed.id, session_id=mine)
+        lose(tx, claimed, closed=False)
+        reconcile.close(tx, mine, proved=False)
+    assert race(engine, lambda tx: dead_decision.decide(tx, Verb.RETRY, [item_id], actor=ACTOR), retake(mine)) == set()
+    with engine.begin() as tx:
+        assert state(tx, item_id) is State.WAITING
         assert_sound(tx)

@@ -128,29 +128,6 @@ def test_no_more_dispatches_than_its_concurrency_however_many_feed(engine: Engin
         assert_sound(tx)
 
 
-def test_a_rate_holds_back_what_is_due(tx: Connection) -> None:
-    plan(tx, concurrency=50)
-    tx.execute(text("update relevo.plan set rate = 10"))
-    put(tx, 100)
-    assert sum(sizes(tx, out(tx))) == 10
-    assert out(tx) == []
-    tx.execute(text("update relevo.pace set free_at = free_at - interval '300 milliseconds'"))
-    assert sum(sizes(tx, out(tx))) == 3
-    tx.execute(text("update relevo.pace set free_at = free_at - interval '1 hour'"))
-    assert sum(sizes(tx, out(tx))) == 10  # a second's worth, not an hour's
-
-
-def test_less_than_one_a_second_is_a_rate_too(tx: Connection) -> None:
-    plan(tx, concurrency=50)
-    tx.execute(text("update relevo.plan set rate = 0.1"))
-    put(tx, 5)
-    assert len(out(tx)) == 1
-    tx.execute(text("update relevo.pace set free_at = free_at - interval '9 seconds'"))
-    assert out(tx) == []
-    tx.execute(text("update relevo.pace set free_at = free_at - interval '1 second'"))
-    assert len(out(tx)) == 1
-
-
 def test_outcomes_are_recorded_bit_by_bit_and_the_last_one_ends_the_dispatch(tx: Connection) -> None:
     runs = batch(tx, 4)
     assert finish.finish_all(tx, [Verdict(runs[0], DONE), Verdict(runs[1], BROKEN, timedelta(seconds=1))]) == ["succeeded", "waiting"]

@@ -1,0 +1,90 @@
+"""The session of a pool process: nothing is written without its lock, and none of its connections' ends leaves it without a session."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from ordering import session
+from tests.workers.worker_process import until
+from workers import process
+from workers.session import PoolSession
+
+HELD = text("""
+    select exists (select from pg_locks where locktype = 'advisory' and classid = :class and objid = :id and objsubid = 2 and granted
+        and pid = pg_backend_pid())
+""")
+
+
+@pytest.fixture
+def pool_session(database_url: str) -> Iterator[PoolSession]:
+    """The session of this process, as that of a pool process."""
+    made = PoolSession(database_url, process.myself("worker"))
+    yield made
+    with made._lock:
+        made._drop()
+
+
+def its_lock_is_held(tx: Connection, session_id: int) -> bool:
+    return bool(tx.execute(HELD, {"class": session.LOCK_CLASS, "id": session_id}).scalar_one())
+
+
+def backend(tx: Connection, _: int) -> int:
+    found: int = tx.execute(text("select pg_backend_pid()")).scalar_one()
+    return found
+
+
+def end(engine: Engine, backend_pid: int) -> None:
+    with engine.begin() as tx:
+        assert tx.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": backend_pid}).scalar_one()
+
+
+def test_after_a_failed_try_nothing_is_written_without_the_lock(engine: Engine, pool_session: PoolSession) -> None:
+    with pool_session._lock:  # the watch comes too late, as it may
+        end(engine, pool_session.transact(backend))
+        assert not pool_session.try_transact(lambda tx, _: tx.execute(text("select 1")))
+        assert not pool_session.try_transact(lambda tx, _: tx.execute(text("select 1")))
+        assert pool_session.transact(its_lock_is_held)
+
+
+def test_a_connection_that_ends_as_its_session_opens_leaves_a_process_with_a_session(engine: Engine, database_url: str) -> None:
+    with engine.begin() as tx:
+        tx.execute(
+            text("""
+            create function public.cut() returns trigger language plpgsql as $$ begin
+                perform pg_terminate_backend(pg_backend_pid());
+                return null;
+            end $$""")
+        )
+        tx.execute(text("create constraint trigger cut after insert on relevo.session deferrable initially deferred "
+                        "for each row execute function public.cut()"))  # fmt: skip
+    made = PoolSession(database_url, process.myself("worker"))
+    try:
+        until(lambda: made.id is not None or seen_cut(engine), 10, "the first try ends at its commit")
+        with engine.begin() as tx:
+            tx.execute(text("drop trigger cut on relevo.session"))
+        known = text("select count(*) from relevo.session where id = :id")
+        assert made.transact(lambda tx, session_id: tx.execute(known, {"id": session_id}).scalar_one()) == 1
+        assert made.transact(its_lock_is_held)
+    finally:
+        with made._lock:
+            made._drop()
+
+
+def seen_cut(engine: Engine) -> bool:
+    """Whether a session's number was taken and its row is not there."""
+    with engine.begin() as tx:
+        return bool(tx.execute(text("select is_called and not exists (select from relevo.session) from relevo.session_id")).scalar_one())
+
+
+def test_a_session_that_was_pruned_meanwhile_is_followed_by_another(engine: Engine, pool_session: PoolSession) -> None:
+    first = pool_session.transact(lambda _, session_id: session_id)
+    with pool_session._lock:
+        end(engine, pool_session.transact(backend))
+        with engine.begin() as tx:
+            tx.execute(text("delete from relevo.session"))
+        pool_session._drop()
+    known = text("select array_agg(id) from relevo.session")
+    found, session_id = pool_session.transact(lambda tx, session_id: (tx.execute(known).scalar_one(), session_id))
+    assert found == [session_id] != [first]
+    assert pool_session.transact(its_lock_is_held)
