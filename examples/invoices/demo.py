@@ -36,7 +36,7 @@ class Ended(BaseException):
 def main() -> int:
     """Run the demo; 0 if everything was as it has to be, else 1."""
     parser = argparse.ArgumentParser(prog="make demo-invoices", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get(SECONDS) or 45), help=f"of load (or {SECONDS})")
+    parser.add_argument("--seconds", type=float, default=os.environ.get(SECONDS) or "45", help=f"of load (or {SECONDS})")
     seconds = parser.parse_args().seconds
     if not 3 <= seconds <= 3600:
         parser.error(f"--seconds (or {SECONDS}) must be from 3 to 3600")
@@ -46,8 +46,10 @@ def main() -> int:
         worked = False
         try:
             worked = _play(stage, seconds)
-        except (NotUp, Ended, TimeoutError) as error:
+        except (NotUp, Ended) as error:
             _say(f"\nIt has not come to its end: {error}")
+        except Exception as error:  # whatever it is, it is said, and what was started is ended
+            _say(f"\nIt has not come to its end: {type(error).__name__}: {error}")
         finally:
             _end_quietly()
             _say("Stopping ...")

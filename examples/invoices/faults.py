@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 import redis
@@ -20,20 +21,21 @@ PATIENCE = 5.0  # seconds for a service that was killed to be there again, and f
 
 
 def kill_pool_process(stage: Stage, engine: Engine) -> str:
-    """kill -9 a process that runs a body."""
-    worker = _there(stage, "worker")
-    children = {each.pid: each for each in worker.children()}
+    """kill -9 a process that runs a body; whichever there is, should none be seen to run one."""
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+    while True:
+        idle = time.monotonic() > deadline
+        children = {each.pid: each for each in _children(stage)}
         with engine.connect() as connection:
             found = connection.execute(BUSY).one_or_none()
-        if found is not None and found.pid in children:
-            children[found.pid].kill()
-            return f"kill -9 of pool process {found.pid}, at {found.task}"
+        pid = found.pid if found is not None and found.pid in children else next(iter(children), None) if idle else None
+        if pid is not None:
+            with suppress(psutil.NoSuchProcess):  # ended by itself: another one, then
+                children[pid].kill()
+                return f"kill -9 of pool process {pid}, " + ("idle" if found is None or found.pid != pid else f"at {found.task}")
+        if time.monotonic() > deadline + PATIENCE:
+            raise TimeoutError("the worker has no pool process")
         time.sleep(0.01)
-    child = next(iter(children.values()))
-    child.kill()
-    return f"kill -9 of pool process {child.pid}, idle"
 
 
 def kill_worker(stage: Stage, _: Engine) -> str:
@@ -65,6 +67,13 @@ def _kill(stage: Stage, name: str) -> str:
     process = _there(stage, name)
     process.kill()
     return f"kill -9 of the {name} {process.pid}"
+
+
+def _children(stage: Stage) -> list[psutil.Process]:
+    try:
+        return list(_there(stage, "worker").children())
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _there(stage: Stage, name: str) -> psutil.Process:

@@ -12,7 +12,9 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import FastAPI, HTTPException, Response
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field, StringConstraints
 from sqlalchemy import select
@@ -39,7 +41,7 @@ class NewCustomer(BaseModel):
 class NewInvoice(BaseModel):
     """What POST /invoices and POST /drafts take."""
 
-    customer_id: int
+    customer_id: Annotated[int, Field(ge=1, lt=2**31)]
     number: Line
     total: Annotated[Decimal, Field(gt=0, max_digits=10, decimal_places=2)]
 
@@ -59,6 +61,13 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(title="Invoices", lifespan=lifespan)
+
+
+@app.exception_handler(RequestValidationError)
+def wrong(_: Request, error: RequestValidationError) -> JSONResponse:
+    """One sentence that names the field. What was sent is not repeated: half a character could not even be written."""
+    first = error.errors()[0]
+    return JSONResponse({"detail": f"{'.'.join(str(part) for part in first['loc'][1:])}: {first['msg']}."}, 422)
 
 
 @app.post("/customers", status_code=201)
