@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import httpx
@@ -59,7 +59,7 @@ class Stage:
         """Start everything and wait until it answers. Raises NotUp."""
         self._launch("receiver", _uvicorn("receiver", self._receiver), self._receiver)
         self._launch("platform", [*RELEVO, "up"])
-        self._await("platform", lambda: self._is_up(), UP_WITHIN)
+        self._await("platform", self._is_up, UP_WITHIN)
         self._launch("web", _uvicorn("web", self._web), self._web)
         self._await("receiver", lambda: _answers(f"{self.receiver_url}/ready"), SERVES_WITHIN)
         self._await("web", lambda: _answers(f"{self.web_url}/recently"), SERVES_WITHIN)
@@ -111,8 +111,7 @@ class Stage:
                 start_new_session=True,
             )  # fmt: skip
 
-    def _await(self, name: str, true: object, within: float) -> None:
-        assert callable(true)
+    def _await(self, name: str, true: Callable[[], bool], within: float) -> None:
         deadline = time.monotonic() + within
         while not true():
             if self._running[name].poll() is not None:
