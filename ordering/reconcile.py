@@ -64,11 +64,11 @@ OPEN_DISPATCHES = text("""
     where d.session_id = :id and d.claimed_at is not null and d.ended_at is null order by d.plan_id, d.id
 """)
 # A try counts only when the item was alone: which one of several ended the process, nobody knows. They go out again in batches of
-# half that size.
+# half that size. A stop suspects none.
 INTERRUPT = text("""
     update relevo.item i set state = 'interrupted', error = :evidence, attempts = attempts + 1, tries = tries + :counted,
         unresolved_at = now(), ended_dispatch = null,
-        batch_limit = case when d.size = 1 then i.batch_limit else greatest(1, d.size / 2) end
+        batch_limit = case when d.size = 1 or not :suspect then i.batch_limit else greatest(1, d.size / 2) end
     from relevo.dispatch d where d.id = :dispatch_id and i.dispatch_id = d.id and i.state = 'dispatched' returning i.id, i.attempts
 """)
 
@@ -91,7 +91,8 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
             _fail(tx, dispatch.id, dispatch.cut)
             continue
         counted = counts and alone
-        for row in tx.execute(INTERRUPT, {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counted)}).all():
+        values = {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counted), "suspect": counts}
+        for row in tx.execute(INTERRUPT, values).all():
             attempt.record(tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counted, reason=reason, error=evidence)
             audit.record(
                 tx,

@@ -39,17 +39,20 @@ class Outcomes:
         self.last: Ended | None = None  # how the last body ended
 
     @contextmanager
-    def recorded(self) -> Iterator[Iterator[Claimed]]:
-        """The block in which the bodies run; gives them one by one. What ended is recorded meanwhile, where there are several."""
+    def recorded(self, told: body.Told) -> Iterator[Iterator[Claimed]]:
+        """The block in which the bodies run; gives them one by one, and no more once `told` to stop.
+
+        What ended is recorded meanwhile, where there are several.
+        """
         if len(self._todo) > 1:
             threading.Thread(target=self._record_meanwhile, name="relevo-outcomes", daemon=True).start()
         try:
-            yield self._each()
+            yield self._each(told)
         finally:
             self._over.set()
 
-    def _each(self) -> Iterator[Claimed]:
-        while True:
+    def _each(self, told: body.Told) -> Iterator[Claimed]:
+        while not told.to_stop:
             with self._guard:
                 if not self._todo:
                     return
@@ -62,6 +65,12 @@ class Outcomes:
         self.last = ended
         with self._guard:
             self._ended.append(Verdict(run, ended, timedelta(seconds=self._began - self._claimed)))
+
+    def give_back(self) -> None:
+        """What no body has begun goes back, for whoever is free; to be recorded with the rest."""
+        with self._guard:
+            self._ended += [Verdict(run, PutBack()) for run in self._todo]
+            self._todo.clear()
 
     def close(self) -> tuple[list[State | None], list[Dispatch]]:
         """Record what is not recorded yet and feed the plan, with one wait for the disk; the items' states, and what to publish."""
@@ -84,16 +93,15 @@ class Outcomes:
         """Record what has ended, once and without waiting: this process is told to end, and somebody else does the rest."""
         with self._recording:
             verdicts = self._take()
-            if verdicts:
-                self._session.try_transact(lambda tx, _: finish.finish_all(tx, verdicts))
+            if verdicts and not self._session.try_transact(lambda tx, _: finish.finish_all(tx, verdicts)):
+                for each in verdicts:  # one that cannot be stored harms no neighbour
+                    self._session.try_transact(lambda tx, _, each=each: finish.finish_all(tx, [each]))  # type: ignore[misc]
 
     def _record_meanwhile(self) -> None:
         while not self._over.wait(UNRECORDED_SECONDS):
             with self._recording:
                 if time.monotonic() - self._claimed > LATE_SECONDS:
-                    with self._guard:
-                        self._ended += [Verdict(run, PutBack()) for run in self._todo]
-                        self._todo.clear()
+                    self.give_back()
                 verdicts = self._take()
                 if verdicts:
                     self._states += self._record(verdicts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -18,6 +19,8 @@ from workers import batch, body, enqueue, pool
 from workers.body import RetryIn
 from workers.outcomes import Outcomes
 from workers.steps import Steps
+
+logger = logging.getLogger(__name__)
 
 
 class AttemptFailed(Exception):
@@ -61,12 +64,20 @@ class PlanTask(Steps, Task):
             raise Ignore
         outcomes = Outcomes(session, runs)
         try:
-            with body.stoppable() as told, session.running(runs), outcomes.recorded() as each:
+            with body.stoppable() as told, session.running(runs), outcomes.recorded(told) as each:
                 self._bodies(runs, each, outcomes)
         except body.Stopped:
             # Whoever sent TERM has decided what is not over; the process ends, and the pool puts a clean one in its place.
+            outcomes.give_back()
             outcomes.salvage()
             raise SystemExit(0) from None
+        except Exception:
+            # Ours, not a body's: no thread to be had, say. Alive, this process would vouch for items that nobody runs.
+            logger.exception("What dispatch %s carries cannot be run; the process ends.", dispatch_id)
+            outcomes.salvage()
+            raise SystemExit(1) from None
+        if told.to_stop:
+            outcomes.give_back()
         states, following = outcomes.close()
         pool.publish(following)
         if told.to_stop:

@@ -105,18 +105,23 @@ class Warden(threading.Thread):
                     while not self._ended():
                         self._once(listener)
             except (OperationalError, SQLAlchemyError) as error:
-                if not (isinstance(error, DBAPIError) and db.is_locked(error)):
+                if isinstance(error, DBAPIError) and not db.may_pass(error):
+                    self._drop_first(error)
+                elif not (isinstance(error, DBAPIError) and db.is_locked(error)):
                     self._lost(error)
                     if self._ending:
                         return
                     self._stop_without_database()
                 self._hear(TICK)
-            except Exception:
-                # Dead, it would stop no body and bound no stop; what was at fault is dropped, and the rest goes on.
-                logger.exception("The warden goes on.")
-                if self._jobs:
-                    self._jobs.popleft()
+            except Exception as error:
+                self._drop_first(error)
                 self._hear(TICK)
+
+    def _drop_first(self, error: Exception) -> None:
+        # Dead, it would stop no body and bound no stop; what was at fault is dropped, and the rest goes on.
+        logger.error("The warden goes on.", exc_info=error)
+        if self._jobs:
+            self._jobs.popleft()
 
     def _ended(self) -> bool:
         return self._ending and not self._jobs

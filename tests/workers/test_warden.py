@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from sqlalchemy import Engine, text
 
 from ordering import db
 from workers import gate, process
@@ -27,3 +28,23 @@ def test_it_ends_at_once_while_postgres_is_away(monkeypatch: pytest.MonkeyPatch)
 def test_it_may_be_ended_before_it_was_started() -> None:
     """As by TERM while the worker starts."""
     Warden(db.engine(NOWHERE), process.myself("test")).end()
+
+
+def test_a_job_that_postgres_refuses_is_dropped_and_the_next_one_done(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_database_away", False)
+
+    def refused() -> None:
+        with engine.begin() as tx:
+            tx.execute(text("select 1 / 0"))
+
+    away: list[bool] = []
+    warden = Warden(engine, process.myself("test"))
+    warden._do(refused)
+    warden._do(lambda: away.append(gate._database_away))
+    warden.start()
+    deadline = time.monotonic() + 10
+    while not away:
+        assert time.monotonic() < deadline, "it comes to no other job"
+        time.sleep(0.01)
+    assert away == [False], "it takes Postgres to be away"
+    warden.end()

@@ -1,0 +1,125 @@
+"""One dispatch of several items in a pool process that is told to stop, or that cannot run them."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from ordering import add, head, items, plans, reconcile
+from ordering.model import Dispatch, NewItem
+from ordering.session import Session
+from tests.ordering.acts import ACTOR, assert_sound, dead_session, plan
+from workers import celery, pool, process
+from workers.publish import Publisher
+from workers.session import PoolSession
+
+begun: list[str] = []
+before_the_stop: list[Callable[[], None]] = []
+
+
+@celery.task(name="dispatch.say")
+def say(what: str) -> None:
+    begun.append(what)
+    if what == "stop":
+        for act in before_the_stop:
+            act()
+        signal.raise_signal(signal.SIGTERM)
+    if what == "stubborn":
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.fixture
+def worker(engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PoolSession]:
+    """This process, as a pool process of a worker; no plan feeds."""
+    begun.clear()
+    before_the_stop.clear()
+    mine = PoolSession(database_url, process.myself("worker"))
+    monkeypatch.setattr(pool, "_session", mine)
+    monkeypatch.setattr(pool, "_publisher", Publisher(celery))
+    yield mine
+    with mine._lock:
+        mine._drop()
+
+
+def handed_out(engine: Engine, *words: str) -> Dispatch:
+    """One dispatch of a paused stream, with an item for each word."""
+    with engine.begin() as tx:
+        made = plan(tx, concurrency=2)
+        tx.execute(text("insert into relevo.dispatch (plan_id, queue, task, claimed_at, session_id, ended_at, size) "
+                        "values (:plan, 'relevo', 'dispatch.say', now(), :session, now(), 100)"),
+                   {"plan": made.id, "session": dead_session(tx)})  # fmt: skip
+        add.add_many(tx, "line", [NewItem("dispatch.say", args=[word]) for word in (*words, *words)], actor=ACTOR)
+        (first,) = [each for each in head.feed(tx, made.id, serial=False) if carried(tx, each)[0] == 1]
+        assert carried(tx, first) == [*range(1, len(words) + 1)]
+        plans.pause(tx, "line", actor=ACTOR)
+        return first
+
+
+def carried(tx: Connection, fed: Dispatch) -> list[int]:
+    return list(tx.execute(text("select id from relevo.item where dispatch_id = :id order by id"), {"id": fed.id}).scalars())
+
+
+def run(fed: Dispatch) -> Any:
+    say.push_request(id=str(fed.id), called_directly=False)
+    try:
+        return say()
+    finally:
+        say.pop_request()
+
+
+def states(engine: Engine) -> list[tuple[str, str, int]]:
+    with engine.begin() as tx:
+        assert_sound(tx)
+        return [(each.args[0], str(each.state), each.attempts) for each in (items.get(tx, item_id) for item_id in range(1, 5))]
+
+
+def test_told_to_stop_what_has_not_begun_waits_again(engine: Engine, worker: PoolSession) -> None:
+    fed = handed_out(engine, "a", "stop", "c", "d")
+    with pytest.raises(SystemExit):
+        run(fed)
+    assert begun == ["a", "stop"]
+    assert states(engine) == [("a", "succeeded", 1), ("stop", "running", 0), ("c", "waiting", 0), ("d", "waiting", 0)]
+
+
+def test_after_a_body_that_bears_a_stop_no_other_begins(engine: Engine, worker: PoolSession) -> None:
+    fed = handed_out(engine, "a", "stubborn", "c", "d")
+    with pytest.raises(SystemExit):
+        run(fed)
+    assert begun == ["a", "stubborn"]
+    assert states(engine) == [("a", "succeeded", 1), ("stubborn", "succeeded", 1), ("c", "waiting", 0), ("d", "waiting", 0)]
+
+
+def test_marked_by_the_stop_nobody_but_the_cut_one_is_interrupted(engine: Engine, worker: PoolSession) -> None:
+    fed = handed_out(engine, "a", "stop", "c", "d")
+
+    def mark() -> None:
+        with engine.begin() as tx:
+            row = tx.execute(text("select * from relevo.session where id = :id"), {"id": worker.id}).one()
+            mine = Session(row.id, process.myself("worker"), row.opened_at, None)
+            reconcile.interrupt(tx, mine, reason="shutdown", counts=False, dispatch_id=fed.id)
+
+    before_the_stop.append(mark)
+    with pytest.raises(SystemExit):
+        run(fed)
+    assert states(engine) == [("a", "succeeded", 1), ("stop", "interrupted", 1), ("c", "waiting", 0), ("d", "waiting", 0)]
+    with engine.begin() as tx:
+        assert tx.execute(text("select array_agg(distinct batch_limit) from relevo.item")).scalar_one() == [None]
+
+
+def test_a_process_that_cannot_run_its_dispatch_does_not_vouch_for_it(
+    engine: Engine, worker: PoolSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed = handed_out(engine, "a", "b", "c", "d")
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(SystemExit):
+        run(fed)
+    assert begun == []
