@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
 
@@ -56,17 +55,17 @@ INTERRUPTED = text("""
     where d.session_id = :id and d.ended_at is null and i.state = 'interrupted' order by d.plan_id
 """)
 STILL_MINE = text("""
-    select d.id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
+    select i.id from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id
     where d.session_id = :id and d.ended_at is null and i.state = 'dispatched'
 """)
 
 
-def retake(tx: Connection, session_id: int) -> set[UUID] | None:
+def retake(tx: Connection, session_id: int) -> set[int] | None:
     """Take the lock of this living process again on a new connection and put what is still unresolved back to running.
 
-    Waits for the lock (the old backend may linger a moment; bounded by lock_timeout). Returns the dispatches that are still
-    this session's: the body of any other has been decided meanwhile and must stop. None if the session is not there any more: closed
-    for so long that it was pruned.
+    Waits for the lock (the old backend may linger a moment; bounded by lock_timeout). Returns the items that are still this
+    session's: any other has been decided meanwhile, and its body must stop or not begin. None if the session is not there any more:
+    closed for so long that it was pruned.
     """
     tx.execute(LOCK, {"id": session_id})
     if tx.execute(REOPEN, {"id": session_id}).first() is None:

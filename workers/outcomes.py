@@ -57,6 +57,9 @@ class Outcomes:
                 if not self._todo:
                     return
                 run = self._todo.popleft()
+                if run.item_id in self._session.decided:
+                    self._states.append(None)
+                    continue
             self._began = time.monotonic()
             yield run
 

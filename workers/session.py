@@ -49,6 +49,7 @@ class PoolSession:
         self._connection: Connection | None = None
         self.id: int | None = None
         self._running: Sequence[Claimed] = ()
+        self.decided: set[int] = set()  # items of the running dispatch that somebody decided while this process was cut off
         # What this process published and nobody has noted yet. Noted once a second: by then nearly all of it is claimed, which
         # says the same, and a hand-off need not wait for it. Lost with the process: a second copy goes out and is dropped.
         self.published: list[UUID] = []
@@ -95,7 +96,7 @@ class PoolSession:
     @contextmanager
     def running(self, runs: Sequence[Claimed]) -> Iterator[None]:
         """The block in which the bodies of one dispatch run: the watch knows what is at stake."""
-        self._running = runs
+        self._running, self.decided = runs, set()
         try:
             yield
         finally:
@@ -180,9 +181,10 @@ class PoolSession:
         if self._connection is None and any(run.on_interrupt is OnInterrupt.REQUEUE for run in self._running):
             stop_body("its session is lost and its item may be requeued elsewhere")
 
-    def _stop_if_decided(self, mine: set[UUID]) -> None:
-        running = self._running
-        if running and running[0].dispatch_id not in mine:
+    def _stop_if_decided(self, mine: set[int]) -> None:
+        running = {run.item_id for run in self._running}
+        self.decided |= running - mine
+        if running and not running & mine:
             stop_body("its item has been decided meanwhile")
 
 

@@ -1,7 +1,6 @@
 """A process that comes back, the reconciler and a person, two at once: one of them decides, the other sees it."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, Engine, text
@@ -25,8 +24,8 @@ def lost(engine: Engine, policy: OnInterrupt) -> tuple[Claimed, int]:
         return claimed, session_id
 
 
-def retake(session_id: int) -> Callable[[Connection], set[UUID] | None]:
-    def verb(tx: Connection) -> set[UUID] | None:
+def retake(session_id: int) -> Callable[[Connection], set[int] | None]:
+    def verb(tx: Connection) -> set[int] | None:
         found = session.retake(tx, session_id)
         tx.execute(text("select pg_advisory_unlock_all()"))  # the test's process ends here
         return found
@@ -75,7 +74,7 @@ def test_without_proof_a_held_item_stays_its_processs_own_after_the_grace_time(e
         reconcile.close(tx, mine, proved=False)
         assert session.unlocked(tx) == []
     with engine.begin() as tx:
-        assert retake(mine)(tx) == {claimed.dispatch_id}
+        assert retake(mine)(tx) == {claimed.item_id}
         assert state(tx, claimed.item_id) is State.RUNNING
         assert_sound(tx)
 

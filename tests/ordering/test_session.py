@@ -55,7 +55,7 @@ def test_a_living_process_takes_its_session_and_what_is_unresolved_again(engine:
     assert reconcile(engine, alive) == 1
     with engine.connect() as worker:
         with worker.begin():
-            assert session.retake(worker, mine) == {claimed.dispatch_id}
+            assert session.retake(worker, mine) == {claimed.item_id}
         with engine.begin() as tx:
             item = items.get(tx, claimed.item_id)
             assert (item.state, item.at_head, item.attempts, item.tries, item.error) == (State.RUNNING, True, 0, 0, None)

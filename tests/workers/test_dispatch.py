@@ -9,24 +9,26 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import add, head, items, plans, reconcile
-from ordering.model import Dispatch, NewItem
+from ordering import add, decision, head, items, plans, reconcile
+from ordering.model import Dispatch, NewItem, OnInterrupt
 from ordering.session import Session
 from tests.ordering.acts import ACTOR, assert_sound, dead_session, plan
+from tests.workers.worker_process import until
 from workers import celery, pool, process
 from workers.publish import Publisher
 from workers.session import PoolSession
 
 begun: list[str] = []
-before_the_stop: list[Callable[[], None]] = []
+meanwhile: list[Callable[[], None]] = []
 
 
 @celery.task(name="dispatch.say")
 def say(what: str) -> None:
     begun.append(what)
-    if what == "stop":
-        for act in before_the_stop:
+    if what in ("stop", "cut"):
+        for act in meanwhile:
             act()
+    if what == "stop":
         signal.raise_signal(signal.SIGTERM)
     if what == "stubborn":
         with contextlib.suppress(BaseException):
@@ -37,7 +39,7 @@ def say(what: str) -> None:
 def worker(engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PoolSession]:
     """This process, as a pool process of a worker; no plan feeds."""
     begun.clear()
-    before_the_stop.clear()
+    meanwhile.clear()
     mine = PoolSession(database_url, process.myself("worker"))
     monkeypatch.setattr(pool, "_session", mine)
     monkeypatch.setattr(pool, "_publisher", Publisher(celery))
@@ -49,7 +51,7 @@ def worker(engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch) -
 def handed_out(engine: Engine, *words: str) -> Dispatch:
     """One dispatch of a paused stream, with an item for each word."""
     with engine.begin() as tx:
-        made = plan(tx, concurrency=2)
+        made = plan(tx, concurrency=2, on_interrupt=OnInterrupt.HOLD)
         tx.execute(text("insert into relevo.dispatch (plan_id, queue, task, claimed_at, session_id, ended_at, size) "
                         "values (:plan, 'relevo', 'dispatch.say', now(), :session, now(), 100)"),
                    {"plan": made.id, "session": dead_session(tx)})  # fmt: skip
@@ -78,6 +80,11 @@ def states(engine: Engine) -> list[tuple[str, str, int]]:
         return [(each.args[0], str(each.state), each.attempts) for each in (items.get(tx, item_id) for item_id in range(1, 5))]
 
 
+def known(tx: Connection, worker: PoolSession) -> Session:
+    row = tx.execute(text("select * from relevo.session where id = :id"), {"id": worker.id}).one()
+    return Session(row.id, process.myself("worker"), row.opened_at, None)
+
+
 def test_told_to_stop_what_has_not_begun_waits_again(engine: Engine, worker: PoolSession) -> None:
     fed = handed_out(engine, "a", "stop", "c", "d")
     with pytest.raises(SystemExit):
@@ -99,11 +106,9 @@ def test_marked_by_the_stop_nobody_but_the_cut_one_is_interrupted(engine: Engine
 
     def mark() -> None:
         with engine.begin() as tx:
-            row = tx.execute(text("select * from relevo.session where id = :id"), {"id": worker.id}).one()
-            mine = Session(row.id, process.myself("worker"), row.opened_at, None)
-            reconcile.interrupt(tx, mine, reason="shutdown", counts=False, dispatch_id=fed.id)
+            reconcile.interrupt(tx, known(tx, worker), reason="shutdown", counts=False, dispatch_id=fed.id)
 
-    before_the_stop.append(mark)
+    meanwhile.append(mark)
     with pytest.raises(SystemExit):
         run(fed)
     assert states(engine) == [("a", "succeeded", 1), ("stop", "interrupted", 1), ("c", "waiting", 0), ("d", "waiting", 0)]
@@ -123,3 +128,24 @@ def test_a_process_that_cannot_run_its_dispatch_does_not_vouch_for_it(
     with pytest.raises(SystemExit):
         run(fed)
     assert begun == []
+
+
+def test_what_was_decided_while_the_process_was_cut_off_does_not_begin(engine: Engine, worker: PoolSession) -> None:
+    fed = handed_out(engine, "a", "cut", "c", "d")
+
+    def cut_off() -> None:
+        with worker._lock:
+            backend = worker.transact(lambda tx, _: tx.execute(text("select pg_backend_pid()")).scalar_one())
+            with engine.begin() as tx:
+                assert tx.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": backend}).scalar_one()
+            with engine.begin() as tx:
+                reconcile.interrupt(tx, known(tx, worker), reason="process lost", counts=True)
+                reconcile.close(tx, known(tx, worker).id, proved=False)
+                decision.retry(tx, 3, actor=ACTOR)
+            worker._drop()
+        until(lambda: worker._connection, 10, "the process has its session again")
+
+    meanwhile.append(cut_off)
+    run(fed)
+    assert begun == ["a", "cut", "d"]
+    assert states(engine) == [("a", "succeeded", 1), ("cut", "succeeded", 1), ("c", "waiting", 1), ("d", "succeeded", 1)]
