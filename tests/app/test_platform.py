@@ -93,7 +93,7 @@ def pids(record: dict[str, Any]) -> dict[str, int]:
 def test_up_detached_status_and_down(place: Place) -> None:
     record = place.up()
     assert stat.S_IMODE((place.home / "platform.json").stat().st_mode) == 0o600
-    assert list(pids(record)) == ["postgres", "valkey", "feeder", "worker"]
+    assert list(pids(record)) == ["postgres", "valkey", "feeder", "worker", "web"]
     assert all(alive(pid) for pid in pids(record).values())
 
     code, told = place.call("status")

@@ -14,7 +14,7 @@ from tests.ordering.acts import plan
 from tests.ordering.letters import stream
 from tests.ordering.test_indexes import explained
 
-COUNT = 20_000
+COUNT = 100_000
 CAUSES = 16
 LETTERS = text("""
     insert into relevo.item (plan_id, position, state, task, title, error, attempts, tries, unresolved_at, settled_at)
