@@ -1,6 +1,6 @@
 """The peers, measured by their own scripts in a folder beside this repository (`make bench PEERS=FOLDER`): rows for the same table.
 
-The folder has `run.py` (workloads A: one strict line, B: 200 lines of 20, C: bulk enqueue) and `requirements.txt`; what it needs is
+The folder has `run.py` (workloads A: one strict line, B: 200 lines of 20, C: bulk enqueue, D: a stream, E: steps) and `requirements.txt`; what it needs is
 installed into an environment of its own, without what this Python cannot have.
 """
 
@@ -20,10 +20,14 @@ FIGURES = {
     "A": ("strict line, turnaround p50", "turn_ms_p50", "ms"),
     "B": ("200 lines x 20", "per_s", "jobs/s"),
     "C": ("bulk enqueue", "per_s", "jobs/s"),
+    "D": ("stream, one insert each", "per_s", "jobs/s"),
+    "E": ("durable steps", "steps_per_s", "steps/s"),
 }
 
 
-def measure(folder: Path, home: Path, peers: str = "celery_,procrastinate_,pgqueuer_,rq_,dramatiq_") -> Iterator[tuple[str, float, str]]:
+def measure(
+    folder: Path, home: Path, peers: str = "celery_,procrastinate_,pgqueuer_,dbos_,rq_,dramatiq_"
+) -> Iterator[tuple[str, float, str]]:
     """Run the peers' scripts once and give (what, figure, unit). Raises CalledProcessError if they cannot run."""
     python = VENV / "bin" / "python"
     if not python.exists():
@@ -33,7 +37,7 @@ def measure(folder: Path, home: Path, peers: str = "celery_,procrastinate_,pgque
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *needed], check=True)
     results = home / "peers.jsonl"
     command = [str(python), str(folder / "run.py"), "-w", ",".join(FIGURES), "-r", "1", "-p", peers]
-    skipped = "batches100,c10-default,limit1-default,fork-default"
+    skipped = "batches100,c10-default,limit1-default,fork-default,poll1s-default,partitioned-poll1s-default"
     subprocess.run(
         [*command, "--skip", skipped, "-o", str(results)],
         check=True,
