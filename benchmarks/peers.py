@@ -1,7 +1,7 @@
 """The peers, measured by their own scripts in a folder beside this repository (`make bench PEERS=FOLDER`): rows for the same table.
 
-The folder has `run.py` (workloads A: one strict line, B: 200 lines of 20, C: bulk enqueue, D: a stream, E: steps) and `requirements.txt`; what it needs is
-installed into an environment of its own, without what this Python cannot have.
+The folder has `run.py` (workloads A: one strict line, B: 200 lines of 20, C: bulk enqueue, D: a stream, E: steps) and
+`requirements.txt`; what it needs is installed into an environment of its own, without what this Python cannot have.
 """
 
 from __future__ import annotations
