@@ -72,6 +72,11 @@ class Project:
                 continue
         return found
 
+    def left(self) -> list[psutil.Process]:
+        """What still lives when all that was told to end has had its time; one whose memory is gone may still be ending."""
+        _, left = psutil.wait_procs(self.living(), timeout=5)
+        return list(left)
+
     def kill_everything(self) -> None:
         """kill -9 of every process, servers included, as of a machine that loses power."""
         while left := self.living():
@@ -91,7 +96,7 @@ def project(folder: Path, catalogue: str) -> Iterator[Project]:
     try:
         yield made
         made.relevo("down")
-        _, left = psutil.wait_procs(made.living(), timeout=5)  # one whose memory is gone already may still be ending
+        left = made.left()
         assert not left, f"left over: {left}"
     finally:
         made.kill_everything()

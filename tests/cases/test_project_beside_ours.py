@@ -55,4 +55,4 @@ def test_tasks_in_a_package_named_app(tmp_path: Path) -> None:
         assert (items["remind"].result, items["remind"].attempts) == ("reminded of 7", 2)
         assert items[""].result == 700
         theirs.relevo("down")
-        assert not theirs.living()
+        assert not theirs.left()
