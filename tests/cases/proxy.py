@@ -15,7 +15,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Proxy:
     """Forwards `listen`:`port` to `host` and `target_port`, or to a Unix socket when `host` is a path.
 
-    While `swallowing`, bytes are read and lost; while `refusing`, new connections are closed at once; each piece waits `delay` seconds.
+    While `swallowing`, nothing comes through; while `refusing`, new connections are closed at once; each piece waits `delay` seconds.
     """
 
     def __init__(self, host: str, target_port: int, listen: str = "127.0.0.1") -> None:
@@ -71,12 +71,16 @@ class Proxy:
             while data := await source.read(65536):
                 if self.delay:
                     await asyncio.sleep(self.delay)
-                if not self.swallowing:
-                    sink.write(data)
-                    await sink.drain()
-        while self.swallowing:  # nobody hears in a hole that the other side has gone either
-            await asyncio.sleep(0.05)
+                await self._hole()
+                sink.write(data)
+                await sink.drain()
+        await self._hole()  # nobody hears in it that the other side has gone either
         sink.close()
+
+    async def _hole(self) -> None:
+        # TCP loses nothing in the middle of a connection: what was sent into a hole is sent again, until one side gives up.
+        while self.swallowing:
+            await asyncio.sleep(0.05)
 
     async def _cut(self) -> None:
         for writer in list(self._open):
