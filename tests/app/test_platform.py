@@ -30,8 +30,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / ".relevo"
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("RELEVO_")}
-        self.env = {**kept, "PYTHONPATH": str(ROOT)}
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("RELEVO_")} | {"PYTHONPATH": str(ROOT)}
 
     def call(self, what: str, **env: str) -> tuple[int, str]:
         """Exit code and answer of one call of the platform."""

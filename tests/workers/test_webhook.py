@@ -219,25 +219,20 @@ def test_signal_handlers_exception_is_let_through_at_once(raw: Serve) -> None:
         asked.set()
         connection.recv(1000)  # until the client goes
 
-    raised = threading.Event()
+    raised, main = threading.Event(), threading.get_ident()
 
     def handler(number: int, frame: FrameType | None) -> None:
         if not raised.is_set():
             raised.set()
             raise SystemExit(1)
 
-    before = signal.signal(signal.SIGUSR1, handler)
-    main = threading.get_ident()
-
     def interrupt() -> None:
         asked.wait(10)
-        # Again and again: one that comes just before the main thread begins to wait in a system call is seen when that returns.
-        while not raised.wait(0.2):
+        while not raised.wait(0.2):  # one that comes just before a system call is seen only when that returns
             signal.pthread_kill(main, signal.SIGUSR1)
 
-    thread = threading.Thread(target=interrupt)
+    before, begun, thread = signal.signal(signal.SIGUSR1, handler), time.monotonic(), threading.Thread(target=interrupt)
     thread.start()
-    begun = time.monotonic()
     try:
         with pytest.raises(SystemExit):
             send(raw(work), timeout=30)
