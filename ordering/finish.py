@@ -12,10 +12,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import audit, plans, steps
+from ordering import audit, head, plans, steps
 from ordering.attempt import END_IF_EMPTY, LOCK_DISPATCH, RELEASE_CANCELLED, claimed, restore
 from ordering.decide import AlreadyDone, Asleep, Ended, Failed, Next, NotYet, PutBack, Succeeded, after
-from ordering.model import Claimed, Outcome, State
+from ordering.model import Claimed, Dispatch, Outcome, State
 from ordering.roundtrip import Call, together
 from ordering.text import RESULT_LIMIT, storable, storable_json
 
@@ -71,14 +71,29 @@ def finish_all(tx: Connection, verdicts: Sequence[Verdict]) -> list[State | None
     In that case nothing changes but the trail, which keeps the late result; the place of a cancelled item is freed. The dispatch
     ends with the last item that is out. A second call with the same verdicts, after a commit whose answer was lost, changes nothing.
     """
+    return _finish(tx, verdicts)[0]
+
+
+def finish_and_feed(tx: Connection, verdicts: Sequence[Verdict]) -> tuple[list[State | None], list[Dispatch]]:
+    """As `finish_all` and then `head.feed` of their plan; in one round trip for the next head of a serial plan."""
+    first = verdicts[0].run
+    if not first.serial:
+        return finish_all(tx, verdicts), head.feed(tx, first.plan_id, serial=False)
+    states, fed = _finish(tx, verdicts, (head.FEED_SERIAL, {"plan_id": first.plan_id}))
+    # Nothing fed: halted, drained, or the place was freed only after this statement.
+    return states, head.dispatches(fed) or head.feed(tx, first.plan_id, serial=True)
+
+
+def _finish(tx: Connection, verdicts: Sequence[Verdict], *then: Call) -> tuple[list[State | None], list[Any]]:
+    """The items' new states, and the rows of the statement `then` that comes after."""
     first = verdicts[0].run
     dispatch = {"dispatch_id": first.dispatch_id}
     following = [_following(each) for each in verdicts]
     # Plan, dispatch, item: the order of locks everywhere. A stream's line takes no lock.
     locks: list[Call] = [(plans.LOCK, {"id": first.plan_id})] if first.serial else []
     locks.append((LOCK_DISPATCH, dispatch))
-    *_, rows, _ = together(tx, *locks, _settle(verdicts, following), (END_IF_EMPTY, dispatch))
-    settled = {row.id for row in rows}
+    answers = together(tx, *locks, _settle(verdicts, following), (END_IF_EMPTY, dispatch), *then)
+    settled = {row.id for row in answers[len(locks)]}
     # Marked as interrupted and not decided yet: the process that holds the result was there all the time.
     restored = [
         pair
@@ -88,7 +103,8 @@ def finish_all(tx: Connection, verdicts: Sequence[Verdict]) -> list[State | None
     if restored:
         again, _ = together(tx, _settle(*map(list, zip(*restored, strict=True))), (END_IF_EMPTY, dispatch))
         settled |= {row.id for row in again}
-    return [_told(tx, *pair, pair[0].run.item_id in settled) for pair in zip(verdicts, following, strict=True)]
+    states = [_told(tx, *pair, pair[0].run.item_id in settled) for pair in zip(verdicts, following, strict=True)]
+    return states, answers[-1] if then else []
 
 
 def _following(verdict: Verdict) -> Next:

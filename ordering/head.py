@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
@@ -49,6 +50,11 @@ def feed(tx: Connection, plan_id: int, *, serial: bool) -> list[Dispatch]:
     _, fed = together(tx, (plans.LOCK, {"id": plan_id}), (FEED_SERIAL, {"plan_id": plan_id}))
     if not fed:
         plans.close_if_drained(tx, plan_id)
+    return dispatches(fed)
+
+
+def dispatches(fed: Iterable[Any]) -> list[Dispatch]:
+    """What the rows of a feeding statement hand out."""
     return [Dispatch(**row._asdict()) for row in fed]
 
 

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
 from ordering import attempt, audit, clock, plans
 from ordering.attempt import END_IF_EMPTY
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
+from ordering.roundtrip import together
 from ordering.text import ARGS_LIMIT, checked, checked_json, visible
 
 STOP_CHANNEL = "relevo_stop"
@@ -32,9 +33,9 @@ TABLES = "relevo.item i join relevo.plan p on p.id = i.plan_id left join relevo.
 GET = text(f"select {COLUMNS} from {TABLES} where i.id = :id")
 
 
-def item(row: Row[tuple[object, ...]]) -> Item:
-    """An Item from a row of COLUMNS."""
-    values: dict[str, Any] = dict(row._mapping)
+def item(row: Any) -> Item:
+    """An Item from a row of COLUMNS, as a mapping."""
+    values = dict(row)
     values["state"] = State(values["state"])
     values["on_interrupt"] = OnInterrupt(values["on_interrupt"]) if values["on_interrupt"] else None
     return Item(**values)
@@ -42,7 +43,7 @@ def item(row: Row[tuple[object, ...]]) -> Item:
 
 def get(tx: Connection, item_id: int) -> Item:
     """The item with this id. Raises UnknownItem."""
-    row = tx.execute(GET, {"id": item_id}).one_or_none()
+    row = tx.execute(GET, {"id": item_id}).mappings().one_or_none()
     if row is None:
         raise UnknownItem(item_id)
     return item(row)
@@ -59,7 +60,9 @@ class Held:
     size: int = 1
 
 
-WHERE = text("select plan_id from relevo.item where id = :id")
+LOCK_PLAN = text(f"""
+    select {plans.COLUMNS} from relevo.plan where id = (select plan_id from relevo.item where id = :id) for no key update
+""")
 LOCK_DISPATCH = text("""
     select id, session_id, size from relevo.dispatch
     where id = (select dispatch_id from relevo.item where id = :id) for no key update
@@ -69,17 +72,17 @@ LOCK_ITEM = text("select dispatch_id from relevo.item where id = :id for no key 
 
 def hold(tx: Connection, item_id: int) -> Held:
     """Lock plan, dispatch and item, each in a statement of its own, and read what stands then. Raises UnknownItem."""
-    plan_id = tx.execute(WHERE, {"id": item_id}).scalar_one_or_none()
-    if plan_id is None:
+    of = {"id": item_id}
+    plan, dispatches, locked, found = together(tx, (LOCK_PLAN, of), (LOCK_DISPATCH, of), (LOCK_ITEM, of), (GET, of))
+    if not found:
         raise UnknownItem(item_id)
-    plan = plans.lock(tx, plan_id)
-    dispatch = tx.execute(LOCK_DISPATCH, {"id": item_id}).one_or_none()
-    if tx.execute(LOCK_ITEM, {"id": item_id}).scalar_one() != (dispatch.id if dispatch else None):
+    dispatch, now = next(iter(dispatches), None), item(found[0]._asdict())
+    if locked[0].dispatch_id != (dispatch.id if dispatch else None):
         # A stream is fed without the plan's lock and won in between. Locked in the wrong order, once in a blue moon: should
         # its finish come at this very moment, Postgres breaks the tie and the transaction is run again.
-        dispatch = tx.execute(LOCK_DISPATCH, {"id": item_id}).one_or_none()
-    held = Held(get(tx, item_id), plan)
-    return held if dispatch is None else Held(held.item, plan, dispatch.id, dispatch.session_id, dispatch.size)
+        dispatch, now = tx.execute(LOCK_DISPATCH, of).one_or_none(), get(tx, item_id)
+    held = Held(now, plans.read(plan[0]._asdict()))
+    return held if dispatch is None else Held(now, held.plan, dispatch.id, dispatch.session_id, dispatch.size)
 
 
 EDITABLE = (State.WAITING, State.POSTPONED, State.DISPATCHED)

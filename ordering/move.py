@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sqlalchemy import Connection, text
@@ -12,7 +12,7 @@ from ordering.errors import NotMovable, StaleOrder
 from ordering.model import After, Before, First, Item, Last, Place, State
 
 MOVABLE = (State.WAITING, State.POSTPONED)
-MOVE = text("update relevo.item set position = :position where id = :id and state in ('waiting', 'postponed') returning id")
+MOVE = text("update relevo.item set position = :position where id = :id and state in ('waiting', 'postponed') returning position")
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,17 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
         raise NotMovable(item_id, old.state)
     if isinstance(to, (After, Before)) and to.item == item_id:
         return old
-    if isinstance(to, (After, Before)):
-        place.gap(tx, old.plan_id, to, but=item_id)  # refuses a neighbour that is out or gone before any talk of order
     if seen is not None and seen.item != item_id:
+        if isinstance(to, (After, Before)):
+            place.gap(tx, old.plan_id, to, but=item_id)  # refuses a neighbour that is out or gone before any talk of order
         far = _far_side(tx, old, to)
         if far != seen.item:
             raise StaleOrder(_around(tx, old.plan_id))
     if _stands_there(tx, old, to):
         return old
     chosen = place.positions(tx, held.plan, to, 1, but=item_id)[0]
-    if tx.execute(MOVE, {"id": item_id, "position": chosen}).first() is None:
+    moved = tx.execute(MOVE, {"id": item_id, "position": chosen}).scalar_one_or_none()
+    if moved is None:
         raise NotMovable(item_id, "out by now")
     audit.record(
         tx,
@@ -55,7 +56,7 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
         after={"position": format(chosen, "f"), **_named(to)},
     )
     plans.wake(tx, old.plan_id)
-    return items.get(tx, item_id)
+    return replace(old, position=moved)
 
 
 NEXT = text("""

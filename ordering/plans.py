@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
 from ordering import audit
@@ -47,8 +48,9 @@ class Run:
     opened: bool
 
 
-def _plan(row: Row[tuple[object, ...]]) -> Plan:
-    values = dict(row._mapping)
+def read(row: Any) -> Plan:
+    """A Plan from a row of COLUMNS, as a mapping."""
+    values = dict(row)
     values["on_failure"] = OnFailure(values["on_failure"])
     values["on_interrupt"] = OnInterrupt(values["on_interrupt"]) if values["on_interrupt"] else None
     return Plan(**values)
@@ -98,7 +100,7 @@ def create(
             ).one()
     except IntegrityError:
         raise PlanExists(name) from None
-    plan = _plan(row)
+    plan = read(row._mapping)
     audit.record(tx, actor=actor, action="create", plan_id=plan.id, after={"name": name, "concurrency": concurrency})
     if rate is not None:
         tx.execute(PACE, {"id": plan.id})
@@ -121,12 +123,12 @@ def ensure_stream(tx: Connection, name: str, *, actor: str) -> Plan:
     check_name(name)
     found = tx.execute(GET, {"name": name}).one_or_none()
     if found is not None:
-        return _plan(found)
+        return read(found._mapping)
     title = "Tasks that name no plan" if name == DEFAULT_STREAM else ""
     made = tx.execute(ENSURE, {"name": name, "title": title, "concurrency": DEFAULT_CONCURRENCY}).one_or_none()
     if made is None:
         return get(tx, name)
-    plan = _plan(made)
+    plan = read(made._mapping)
     audit.record(tx, actor=actor, action="create", plan_id=plan.id, after={"name": name, "concurrency": plan.concurrency})
     open_run(tx, plan, actor=actor, on_failure=plan.on_failure)
     return plan
@@ -160,12 +162,12 @@ def get(tx: Connection, name: str) -> Plan:
     row = tx.execute(GET, {"name": name}).one_or_none()
     if row is None:
         raise UnknownPlan(name)
-    return _plan(row)
+    return read(row._mapping)
 
 
 def lock(tx: Connection, plan_id: int) -> Plan:
     """Take the plan's row lock, before anything of its line, run or head is read or changed."""
-    return _plan(tx.execute(LOCK, {"id": plan_id}).one())
+    return read(tx.execute(LOCK, {"id": plan_id}).mappings().one())
 
 
 def lock_by_name(tx: Connection, name: str) -> Plan:
@@ -173,7 +175,7 @@ def lock_by_name(tx: Connection, name: str) -> Plan:
     row = tx.execute(LOCK_BY_NAME, {"name": name}).one_or_none()
     if row is None:
         raise UnknownPlan(name)
-    return _plan(row)
+    return read(row._mapping)
 
 
 def wake(tx: Connection, plan_id: int) -> None:

@@ -42,9 +42,11 @@ class Message:
         self._say(Failed("Failed", str(reason) or "The task gave no reason.", final=True))
 
     def _say(self, verdict: Ended) -> None:
-        if self.verdict is None:
-            self.verdict = verdict
-            self._record(self._run, verdict)
+        # Given and not noted, by a limit that comes in between, it would be neither recorded nor taken for missing.
+        with body.undisturbed():
+            if self.verdict is None:
+                self.verdict = verdict
+                self._record(self._run, verdict)
 
 
 def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -127,6 +128,9 @@ def _limited(call: Callable[[], Any]) -> Any:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """The soft time limit and TERM wait for the end of this block: raised amid a write they would break its connection and get lost."""
+    if threading.current_thread() is not threading.main_thread():  # which no signal disturbs
+        yield
+        return
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in (signal.SIGUSR1, signal.SIGTERM)}
     try:

@@ -101,8 +101,10 @@ class Run:
             raise  # said of the whole body
         except Exception as error:
             took = time.monotonic() - started
-            reason, text = body.described(error)
-            self._record(Step(number, name, StepKind.STEP, False, None, before + 1, text), took)
+            # What comes after the step has run belongs to no body: a limit that cut it short would be taken for its outcome.
+            with body.undisturbed():
+                reason, text = body.described(error)
+                self._record(Step(number, name, StepKind.STEP, False, None, before + 1, text), took)
             delay = policy.after(before + 1)
             if delay is None:
                 raise
@@ -110,19 +112,16 @@ class Run:
         finally:
             self._inside = None
         took = time.monotonic() - started
-        try:
-            stored = to_text(value)
-            fresh = loads(stored)
-        except Exception as problem:
-            reason, _ = body.described(problem)
-            told = problem if isinstance(problem, Unstorable) else f"{reason}: {storable(str(problem), 500)}"
-            sentence = (
-                f"Step {number} {name!r} has run, but its result cannot be stored: {told}; let it return something storable. "
-                "It is not run again: resolve or skip this item, or add a new one."
-            )
-            self._record(Step(number, name, StepKind.STEP, True, None, before, sentence), took)
-            self._end(Failed("UnstorableResult", sentence, final=True))
-        self._record(Step(number, name, StepKind.STEP, True, stored, before), took)
+        with body.undisturbed():
+            stored, fresh, fault = _stored(value)
+            if fault is not None:
+                fault = (
+                    f"Step {number} {name!r} has run, but its result cannot be stored: {fault}; let it return something storable. "
+                    "It is not run again: resolve or skip this item, or add a new one."
+                )
+            self._record(Step(number, name, StepKind.STEP, True, stored, before, fault), took)
+        if fault is not None:
+            self._end(Failed("UnstorableResult", fault, final=True))
         return fresh
 
     def sleep(self, name: str, words: dict[str, float]) -> None:
@@ -174,8 +173,7 @@ class Run:
         return number, known
 
     def _record(self, step: Step, took: float) -> None:
-        with body.undisturbed():
-            self._decided = not self._session.transact(lambda tx, _: steps.record(tx, self.claimed, step, took=took))
+        self._decided = not self._session.transact(lambda tx, _: steps.record(tx, self.claimed, step, took=took))
         if self._decided:
             raise body.Stopped
 
@@ -194,6 +192,17 @@ def _changed(difference: str) -> Failed:
         "a new one.",
         final=True,
     )
+
+
+def _stored(value: Any) -> tuple[str | None, Any, str | None]:
+    """`value` as text, as it comes back from it, and why it cannot be stored if it cannot."""
+    try:
+        written = to_text(value)
+        return written, loads(written), None
+    except Unstorable as problem:
+        return None, None, str(problem)
+    except Exception as problem:
+        return None, None, f"{body.described(problem)[0]}: {storable(str(problem), 500)}"
 
 
 def to_text(value: Any) -> str:

@@ -84,9 +84,7 @@ class Outcomes:
             if not verdicts:
                 return self._states, self._session.transact(lambda tx, _: head.feed(tx, first.plan_id, serial=first.serial))
             try:
-                states, following = self._session.transact(
-                    lambda tx, _: (finish.finish_all(tx, verdicts), head.feed(tx, first.plan_id, serial=first.serial))
-                )
+                states, following = self._session.transact(lambda tx, _: finish.finish_and_feed(tx, verdicts))
             except Exception as error:
                 logger.warning("Finishing and feeding failed (%s); what ended is recorded alone.", type(error).__name__)
                 states, following = self._record(verdicts), []

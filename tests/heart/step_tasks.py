@@ -1,6 +1,7 @@
 """Tasks with steps. `script` does what its argument says, so that a test can change the definition by an edit of the item."""
 
 import contextlib
+import signal
 import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +44,8 @@ def effect(task: Any, name: str, value: Any = None) -> Any:
             return _unstorable(kind)
         case {"raises": "wild"}:
             raise Wild
+        case "limited":
+            return Limited(a=1)
         case "nested":
             return task.step("inner", effect, task, "inner")
         case "exit":
@@ -59,6 +62,14 @@ class Wild(Exception):
 
     def __str__(self) -> str:
         raise LookupError("no text")
+
+
+class Limited(dict[str, int]):
+    """The soft time limit comes while it is made into text."""
+
+    def items(self) -> Any:
+        signal.raise_signal(signal.SIGUSR1)
+        return super().items()
 
 
 def _unstorable(kind: str) -> Any:

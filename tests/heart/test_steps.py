@@ -264,3 +264,9 @@ def test_a_soft_time_limit_among_steps_is_heard(up: Kit, line: str) -> None:
     (row,) = up.sql("select count(*), max(number), bool_and(done) as done from relevo.step where item_id = :item", item=item.id)
     assert (row.count, row.done) == (row.max, True)
     assert "Postgres cannot take it now" not in up.logs()
+
+
+def test_a_soft_time_limit_as_a_result_is_stored_is_no_fault_of_the_result(up: Kit, line: str) -> None:
+    item = up.wait_state(script(up, line, ["step", "a", "limited"], ["step", "b"]), State.FAILED)
+    assert up.item(item.id).error == "The soft time limit was exceeded."
+    assert [(row.name, row.done, row.error) for row in rows(up, item.id)] == [("a", True, None)]

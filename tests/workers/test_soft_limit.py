@@ -2,12 +2,19 @@
 
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from ordering.decide import Failed, Succeeded
-from workers import body
+from ordering.model import Claimed, OnInterrupt
+from workers import batch, body
+
+CLAIMED = Claimed(
+    UUID(int=1), 1, 1, "p", False, "t", [], {}, 1, 0, 3, OnInterrupt.HOLD, datetime.now(UTC), stepped=False, size=2
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +54,18 @@ def test_after_the_body_it_means_nothing() -> None:
         assert ended() == Succeeded("done")
     with pytest.raises(SoftTimeLimitExceeded):
         come()
+
+
+def test_a_batch_s_verdict_that_is_given_is_noted_first() -> None:
+    noted: list[object] = []
+
+    def note(_: object, verdict: object) -> None:
+        come()
+        noted.append(verdict)
+
+    message = batch.Message(CLAIMED, note)
+    with pytest.raises(SoftTimeLimitExceeded):
+        message.ack()
+    assert noted == [Succeeded(None)]
+    message.fail("too late")
+    assert noted == [Succeeded(None)]
