@@ -13,8 +13,10 @@ from sqlalchemy import Connection, Row, TextClause, text
 
 from ordering import plans
 from ordering.errors import Invalid, NotStream
+from ordering.items import TASK_LIMIT
 from ordering.lines import PAGE_LIMIT, TEXT_LIMIT
 from ordering.model import State
+from ordering.text import checked
 
 # An interruption counts once its session is closed: until then its process may come back, and the item may still be requeued.
 DEAD = """
@@ -23,36 +25,53 @@ DEAD = """
         where d.id = i.dispatch_id and d.ended_at is null and s.closed_at is null))
 """
 
+SEARCH_LIMIT = 200  # characters
+CONTAINING = """
+    and strpos(lower(concat_ws(' ', i.error, i.title, i.key, i.args::text, i.kwargs::text)), lower(:containing)) > 0
+"""
+
 
 @dataclass(frozen=True)
 class Which:
-    """Which dead letters: of one plan, of one error group, of both, or all."""
+    """Which dead letters: of one plan, of one error group, of one task, whose error or title holds a text; what is None does not matter."""
 
     plan_id: int | None = None
     group: str | None = None
+    task: str | None = None
+    containing: str | None = None
 
     def where(self) -> str:
         """The condition. Written anew for each kind, so that each gets a plan of its own over the index that fits."""
         plan = " and i.plan_id = :plan_id" if self.plan_id is not None else ""
         group = " and i.error_group = :error_group" if self.group is not None else ""
-        return f"{DEAD}{plan}{group}"
+        task = " and i.task = :task" if self.task is not None else ""
+        return f"{DEAD}{plan}{group}{task}{CONTAINING if self.containing is not None else ''}"
 
     def values(self) -> dict[str, object]:
         """The values of `where`."""
-        given = {"plan_id": self.plan_id, "error_group": self.group}
+        given = {"plan_id": self.plan_id, "error_group": self.group, "task": self.task, "containing": self.containing}
         return {name: value for name, value in given.items() if value is not None}
 
 
-def which(tx: Connection, *, plan: str | None = None, group: str | None = None) -> Which:
-    """The letters of the stream `plan` and of the error group `group`. Raises UnknownPlan, NotStream, Invalid."""
+def which(
+    tx: Connection, *, plan: str | None = None, group: str | None = None, task: str | None = None, containing: str | None = None
+) -> Which:
+    """The letters of the stream `plan`, of the error group `group`, of the `task`, and `containing` that text in any case.
+
+    Looked for in error, title, key and arguments. Raises UnknownPlan, NotStream, Invalid.
+    """
+    if task is not None:
+        checked("task", task, TASK_LIMIT)
+    if containing is not None:
+        checked("text", containing, SEARCH_LIMIT)
     if group is not None and not re.fullmatch("[0-9a-f]{12}", group):
         raise Invalid("group", f"{group[:40]!r} is none; `relevo dead list --groups` shows the groups, each as 12 of 0-9 and a-f.")
     if plan is None:
-        return Which(None, group)
+        return Which(None, group, task, containing)
     found = plans.get(tx, plan)
     if found.serial:
         raise NotStream(plan)
-    return Which(found.id, group)
+    return Which(found.id, group, task, containing)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -51,3 +52,19 @@ def require(tx: Connection, name: str) -> None:
     known = list(tx.execute(KNOWN).scalars())
     if name not in known:
         raise UnknownTask(name, known)
+
+
+@dataclass(frozen=True)
+class TaskView(TaskInfo):
+    """A task as workers offered it, and when that changed last."""
+
+    registered_at: datetime | None = None
+
+
+OFFERED = text("select name, queue, plan, on_interrupt, max_attempts, batch, batch_size, registered_at from relevo.task order by name")
+
+
+def offered(tx: Connection) -> list[TaskView]:
+    """Every task that a worker has ever offered, by name."""
+    rows = tx.execute(OFFERED)
+    return [TaskView(**{**row._mapping, "on_interrupt": OnInterrupt(row.on_interrupt) if row.on_interrupt else None}) for row in rows]

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 from ordering import tasks
 from ordering.errors import UnknownTask
 from ordering.model import OnInterrupt
-from ordering.tasks import TaskInfo
+from ordering.tasks import TaskInfo, TaskView
 
 
 def rows(tx: Connection) -> list[tuple[object, ...]]:
@@ -38,3 +38,13 @@ def test_an_unknown_task_is_refused_naming_the_known_ones(tx: Connection) -> Non
     tasks.require(tx, "a")
     with pytest.raises(UnknownTask, match=r"\(known: a, b\)"):
         tasks.require(tx, "x")
+
+
+def test_what_is_offered_is_listed_by_name(tx: Connection) -> None:
+    assert tasks.offered(tx) == []
+    tasks.register(tx, [TaskInfo("b", "relevo", batch=True, batch_size=50), TaskInfo("a", "slow", "nightly", OnInterrupt.REQUEUE, 3)])
+    now = tx.execute(text("select now()")).scalar_one()
+    assert tasks.offered(tx) == [
+        TaskView("a", "slow", "nightly", OnInterrupt.REQUEUE, 3, registered_at=now),
+        TaskView("b", "relevo", batch=True, batch_size=50, registered_at=now),
+    ]
