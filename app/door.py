@@ -8,10 +8,10 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import problem
-from app.problem import Refused
+from app.problem import Answering, Refused
 
 BODY_LIMIT = 2**20  # bytes
 BULK_LIMIT = 16 * 2**20  # bytes, of a list of items
@@ -37,8 +37,9 @@ class Door:
     cannot say.
     """
 
-    def __init__(self, app: ASGIApp, *, only_loopback: bool) -> None:
+    def __init__(self, app: ASGIApp, answering: Answering, *, only_loopback: bool) -> None:
         self._app = app
+        self._answering = answering
         self._only_loopback = only_loopback
         self._held = 0
 
@@ -60,7 +61,7 @@ class Door:
 
         size, headers = 0, Headers(scope=scope)
         try:
-            self._check(scope["method"], headers)
+            self._check(scope["method"], scope["path"], headers)
             if scope["method"] in WRITES:
                 size = self._reserve(scope["path"], headers)
                 scope[BODY] = await _body(receive, size)
@@ -70,7 +71,7 @@ class Door:
             # would be taken for the next request.
             if not await _drained(headers, receive):
                 refused.headers = {**(refused.headers or {}), "Connection": "close"}
-            await problem.of(refused)(scope, receive, guarded)
+            await self._answering(self._request(scope), refused)(scope, receive, guarded)
             return
         except BaseException:
             self._held -= size
@@ -79,25 +80,41 @@ class Door:
             await self._app(scope, receive, guarded)
         except Exception as error:  # answered and logged already, unless it is one of the framework's own
             if not started:
-                await problem.of(error)(scope, receive, guarded)
+                await self._answering(self._request(scope), error)(scope, receive, guarded)
         finally:
             self._held -= size
 
-    def _check(self, method: str, headers: Headers) -> None:
+    def _request(self, scope: Scope) -> Request:
+        """The request for an answer that the application itself did not give: it is not in the scope yet."""
+        return Request({**scope, "app": self._app})
+
+    def _check(self, method: str, path: str, headers: Headers) -> None:
         host = headers.get("host", "")
         if self._only_loopback and not is_loopback(_hostname(host)):
             raise Refused(421, f"The server answers to localhost only and not to {host[:100]!r}; a tokens file lets it serve other names.")
         origin = headers.get("origin")
         if origin is not None and _netloc(origin) != host.lower():
             raise Refused(403, "The request comes from a page of another site, and none is allowed to call this server.")
-        if method in WRITES and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(415, "Content-Type: must be application/json, also where there is no body.")
+        if method in WRITES:
+            self._check_write(path, headers)
         if "content-encoding" in headers:
             raise Refused(415, "Content-Encoding: is not supported; send the body as it is.")
 
+    def _check_write(self, path: str, headers: Headers) -> None:
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if path.startswith("/api/"):
+            if kind != "application/json":
+                raise Refused(415, "Content-Type: must be application/json, also where there is no body.")
+            return
+        if kind != "application/x-www-form-urlencoded":
+            raise Refused(415, "Content-Type: must be application/x-www-form-urlencoded; programs use the routes below /api.")
+        # Any page may send a form without asking first, so a form must say that it comes from a page of ours.
+        if "origin" not in headers and headers.get("sec-fetch-site") != "same-origin":
+            raise Refused(403, "The form does not say which page it comes from (Origin), so it is not taken.")
+
     def _reserve(self, path: str, headers: Headers) -> int:
         """How many bytes the body may have; they count as held from now on."""
-        limit = BULK_LIMIT if path.endswith("/items") else BODY_LIMIT
+        limit = BULK_LIMIT if path.startswith("/api/") and path.endswith("/items") else BODY_LIMIT
         told = headers.get("content-length")
         size = int(told) if told is not None and told.isascii() and told.isdigit() and len(told) < 20 else limit
         if told is None and "transfer-encoding" not in headers:

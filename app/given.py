@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from ordering.errors import Invalid
@@ -64,6 +65,13 @@ def json_value(field: str, written: str) -> Json:
         return json.loads(written)
     except (ValueError, RecursionError) as error:
         raise Invalid(field, f"is not JSON ({error}); write for example '{{\"id\": 7}}'.") from None
+
+
+def position(field: str, written: str) -> Decimal:
+    """A position in a line, such as 4 or 3.5. Raises Invalid."""
+    if not re.fullmatch(r"-?[0-9]{1,15}([.,][0-9]{1,24})?", written.strip(), re.ASCII):
+        raise Invalid(field, f"{written[:40]!r} is not a position; write for example 4 or 3.5.")
+    return Decimal(written.strip().replace(",", "."))
 
 
 def place(*, first: bool, last: bool, after: int | None, before: int | None) -> Place | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -98,24 +98,45 @@ def answer(kind: Kind, sentence: str, headers: Mapping[str, str] | None = None, 
     return Response(body, kind.status, {**retry, **(headers or {})}, MEDIA_TYPE)
 
 
+class Answering(Protocol):
+    """Answers an error of one request: as a problem, or as a page where a browser asked for one."""
+
+    def __call__(self, request: Request, error: Exception) -> Response: ...
+
+
+class Told(NamedTuple):
+    """What is said of an error: its kind, one sentence, headers, and further members of the problem's object."""
+
+    kind: Kind
+    sentence: str
+    headers: Mapping[str, str]
+    more: Mapping[str, Any]
+
+
 def of(error: Exception) -> Response:
     """The response for an exception of any kind."""
+    said = told(error)
+    return answer(said.kind, said.sentence, said.headers, **said.more)
+
+
+def told(error: Exception) -> Told:
+    """What is said of an exception of any kind; a defect is logged."""
     match error:
         case errors.RelevoError():
             kind = next(KINDS[each] for each in type(error).__mro__ if each in KINDS)
-            return answer(kind, str(error), **_members(error))
+            return Told(kind, str(error), {}, _members(error))
         case RequestValidationError():
             first = error.errors()[0]
             field = ".".join(str(each) for each in first["loc"][1:]) or str(first["loc"][0])
-            return answer(INVALID, f"{field}: {said(first['type'], first['msg'])}.", field=field)
+            return Told(INVALID, f"{field}: {said(first['type'], first['msg'])}.", {}, {"field": field})
         case HTTPException():
             kind = OF_STATUS.get(error.status_code, Kind("refused", "Refused", error.status_code))
-            return answer(kind, error.detail if isinstance(error, Refused) else f"{kind.title}.", error.headers)
+            return Told(kind, error.detail if isinstance(error, Refused) else f"{kind.title}.", error.headers or {}, {})
         case DBAPIError():
             return _database(error)
         case _:
             logger.error("A call failed by a defect.", exc_info=error)
-            return answer(DEFECT, f"Relevo has a defect: {type(error).__name__}; the log of the server has the details.")
+            return Told(DEFECT, f"Relevo has a defect: {type(error).__name__}; the log of the server has the details.", {}, {})
 
 
 SAID = {
@@ -163,28 +184,28 @@ def _members(error: errors.RelevoError) -> dict[str, Any]:
             return {}
 
 
-def _database(error: DBAPIError) -> Response:
+def _database(error: DBAPIError) -> Told:
     state = db.sqlstate(error)
     said = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
     if db.is_disconnect(error) or state[:2] in ("28", "3D"):
-        return answer(UNREACHABLE, f"Postgres is unreachable: {said}")
+        return Told(UNREACHABLE, f"Postgres is unreachable: {said}", {}, {})
     if state in ("3F000", "42P01", "42703"):
-        return answer(UNREACHABLE, "The database has no current schema of Relevo; run `relevo migrate`.")
+        return Told(UNREACHABLE, "The database has no current schema of Relevo; run `relevo migrate`.", {}, {})
     if state[:2] == "22" or isinstance(error, DataError):  # what no check named before
-        return answer(INVALID, f"A value cannot be stored: {said}", field="")
+        return Told(INVALID, f"A value cannot be stored: {said}", {}, {"field": ""})
     if state in ("55P03", "57014", *db.RETRIED):
-        return answer(BUSY, "Somebody else holds what this call needs, or it took too long; nothing was changed, try again.")
+        return Told(BUSY, "Somebody else holds what this call needs, or it took too long; nothing was changed, try again.", {}, {})
     if db.may_pass(error):
-        return answer(BUSY, f"Postgres refused: {said} (SQLSTATE {state or 'none'}); nothing was changed.")
+        return Told(BUSY, f"Postgres refused: {said} (SQLSTATE {state or 'none'}); nothing was changed.", {}, {})
     logger.error("A statement failed by a defect.", exc_info=error)
-    return answer(DEFECT, f"Relevo has a defect (SQLSTATE {state}); nothing was changed, and the log of the server has the details.")
+    return Told(DEFECT, f"Relevo has a defect (SQLSTATE {state}); nothing was changed, and the log of the server has the details.", {}, {})
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of `app` as a problem."""
+def install(app: FastAPI, answering: Answering) -> None:
+    """Answer every error of `app` by `answering`."""
 
     async def handler(request: Request, error: Exception) -> Response:
-        return of(error)
+        return answering(request, error)
 
     for kind in (errors.RelevoError, DBAPIError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, handler)

@@ -7,7 +7,25 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
-from app import api_dead, api_docs, api_facts, api_item, api_items, api_plans, health, problem
+from app import (
+    api_dead,
+    api_docs,
+    api_facts,
+    api_item,
+    api_items,
+    api_plans,
+    assets,
+    board,
+    board_home,
+    board_item,
+    board_items,
+    board_plan,
+    board_run,
+    health,
+    language,
+    page,
+    problem,
+)
 from app.api_call import Server
 from app.caller import Known
 from app.door import Door
@@ -17,6 +35,7 @@ CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
 ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, health.router)
+PAGES = (assets.router, board.router, board_home.router, board_plan.router, board_run.router, board_items.router, board_item.router)
 
 
 def application(
@@ -32,8 +51,10 @@ def application(
     )  # the framework's pages load scripts from elsewhere
     app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS))
     app.state.readiness = readiness
-    for router in ROUTERS:
+    app.state.signs_in = not only_loopback
+    for router in (*ROUTERS, *PAGES):
         app.include_router(router)
-    problem.install(app)
+    problem.install(app, page.answering)
     api_docs.install(app)
-    return Door(app, only_loopback=only_loopback)
+    language.load()
+    return Door(app, page.answering, only_loopback=only_loopback)

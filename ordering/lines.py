@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -46,6 +46,7 @@ class ItemLine:
     since: datetime
 
 
+COLUMNS = tuple(field.name for field in fields(ItemLine))
 LINE = f"""
     i.id, p.name as plan, i.position, {STATE} as state, i.at_head, i.task,
     left(case when i.kwargs = '{{}}' then i.args::text else i.kwargs::text end, {TEXT_LIMIT}) as arguments,
@@ -61,8 +62,8 @@ LINE = f"""
 
 
 def line(row: Row[Any]) -> ItemLine:
-    """An ItemLine from a row of LINE."""
-    return ItemLine(**{**row._mapping, "state": State(row.state)})
+    """An ItemLine from a row that has the columns of LINE."""
+    return ItemLine(**{**{name: row._mapping[name] for name in COLUMNS}, "state": State(row.state)})
 
 
 @dataclass(frozen=True)

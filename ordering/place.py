@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import assert_never
@@ -79,6 +80,27 @@ def _anchor(tx: Connection, plan_id: int, neighbour: int) -> Decimal:
         raise NotInLine(neighbour, row.state)
     found: Decimal = row.position
     return found
+
+
+FROM_POSITION = text("""
+    select id from relevo.item where plan_id = :plan_id and state = 'waiting' and position >= :position and not id = any(:but)
+    order by position, id limit 1
+""")
+
+
+def at(tx: Connection, plan_id: int, wanted: Decimal, *, but: Sequence[int]) -> Place:
+    """The place of the number `wanted` in the line, in front of what stands there; `but` are the items that move."""
+    found = tx.execute(FROM_POSITION, {"plan_id": plan_id, "position": wanted, "but": list(but)}).scalar_one_or_none()
+    return Last() if found is None else Before(found)
+
+
+IN_ORDER = text("select id from relevo.item where id = any(:ids) order by position, id")
+
+
+def in_order(tx: Connection, item_ids: Sequence[int]) -> list[int]:
+    """The items in the order in which they stand; those that there are not come last."""
+    found = list(tx.execute(IN_ORDER, {"ids": list(item_ids)}).scalars())
+    return found + [each for each in item_ids if each not in set(found)]
 
 
 AROUND = text("""

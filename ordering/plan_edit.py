@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from ordering import audit, plans
-from ordering.errors import Invalid
-from ordering.model import Plan
+from ordering.errors import Invalid, NotStarted
+from ordering.model import OnFailure, Plan
 
 EDITABLE = ("title", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace", "keep", "rate")
 READ = text(f"select {', '.join(EDITABLE)} from relevo.plan where id = :id")
@@ -36,3 +36,14 @@ def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> P
         tx.execute(plans.PACE, {"id": plan.id})
     audit.record(tx, actor=actor, action="edit", plan_id=plan.id, before={name: old[name] for name in changed}, after=changed)
     return plans.get(tx, plan.name)
+
+
+def change_policy(tx: Connection, name: str, on_failure: OnFailure, *, actor: str) -> plans.Run:
+    """Give the open run another policy at a failure. What holds the plan already goes on holding it.
+
+    Raises UnknownPlan; NotStarted if no run is open.
+    """
+    plan = plans.lock_by_name(tx, name)
+    if tx.execute(plans.CURRENT_RUN, {"plan_id": plan.id}).one_or_none() is None:
+        raise NotStarted(name)
+    return plans.open_run(tx, plan, actor=actor, on_failure=on_failure)

@@ -141,14 +141,15 @@ def _plan(row: Row[Any], head: lines.ItemLine | None) -> PlanView:
         autostart=row.autostart,
         keep=row.keep,
         rate=None if row.rate is None else shown(row.rate),
-        status=_status(run, head),
+        status=status(run, head),
         run=run,
         counts={state: counted.get(state, 0) for state in State},
         head=head,
     )
 
 
-def _status(run: RunView | None, head: lines.ItemLine | None) -> Status:
+def status(run: RunView | None, head: lines.ItemLine | None) -> Status:
+    """What a plan with this latest run and this head is doing."""
     if run is None:
         return Status.NEW
     if run.ended_as is not None:
