@@ -56,13 +56,16 @@ def move_(request: Request, call: Calling, plan: PlanName, form: Fields) -> Resp
     """Move the ticked items to one place, in the order in which they stand."""
 
     def verb(tx: Connection) -> Left:
-        wanted = ticked(form)
+        wanted, seen = ticked(form), given.seen(form.given("seen"))
         held = plans.lock_by_name(tx, plan)
         to = destination(tx, held.id, form, wanted)
         behind: list[int] = []
 
         def one(item_id: int) -> None:
-            move.move(tx, item_id, After(behind[-1]) if behind else to, actor=call.actor)
+            if behind:
+                move.move(tx, item_id, After(behind[-1]), actor=call.actor)
+            else:
+                move.move(tx, item_id, to, actor=call.actor, seen=seen)
             behind.append(item_id)
 
         return each(tx, place.in_order(tx, wanted), one)

@@ -1,8 +1,10 @@
 // The board's script: small parts, each of which makes something better that works without it.
 
+import * as asks from './asks.js';
 import { badge } from './badge.js';
 import * as drag from './drag.js';
 import * as hold from './hold.js';
+import * as json from './json.js';
 import * as keys from './keys.js';
 import * as live from './live.js';
 import * as menus from './menus.js';
@@ -16,7 +18,7 @@ import * as ticking from './ticking.js';
 
 document.documentElement.classList.add('scripted');
 hold.onRelease(release);
-for (const part of [ticking, menus, submit, select, pick, move, drag, hold, output, keys, live]) part.start();
+for (const part of [ticking, menus, submit, select, pick, move, drag, hold, output, keys, json, asks, live]) part.start();
 ticking.synchronize();
 onShown(() => {
   ticking.synchronize();

@@ -32,10 +32,10 @@ export function give(list) { hands.delete(list); settle(); }
 /** How many changes of order the last page has that are held back. */
 export function counted(changes) {
   waiting = changes;
-  const gone = [...document.querySelectorAll('.item[data-gone] .pick:checked')];
+  const gone = [...document.querySelectorAll('[data-gone] .pick:checked')];
   for (const pick of gone) pick.checked = false;
   if (gone.length) {
-    say(word('dropped', { n: gone.length, title: gone[0].closest('.item').dataset.title ?? '' }));
+    say(word('dropped', { n: gone.length, title: gone[0].closest('[data-gone]').querySelector('.title')?.textContent.trim() ?? '' }));
     document.dispatchEvent(new CustomEvent('picked'));
     queueMicrotask(settle);
   }

@@ -17,17 +17,25 @@ export function handful(row) {
 /** The positions that the rows would get in front of `before` (null: at the end), in their order; [] where it cannot be told. */
 export function forecast(list, moving, before) {
   if (list.hasAttribute('data-stream')) return [];
-  const rest = rows(list).filter(row => !moving.includes(row));
-  const anchor = before ?? rest.at(-1);
-  if (!anchor?.dataset.pos) return [];
-  const scope = list.closest('[data-plan]') ?? document;
-  const at = anchor.dataset.pos;
+  const anchor = before ?? rows(list).filter(row => !moving.includes(row)).at(-1);
+  if (!anchor) return [];
   // Items that are out of the line keep their positions, so the gap may be narrower than it looks.
-  const others = [...scope.querySelectorAll('.item[data-pos]')].filter(row => !moving.includes(row) && !row.hasAttribute('data-gone'));
-  const beside = others.map(row => row.dataset.pos).filter(pos => (before ? compare(pos, at) < 0 : compare(pos, at) > 0)).sort(compare);
-  if (before) return between(beside.at(-1) ?? null, at, moving.length);
-  if (list.dataset.next && !beside.length) return [];
-  return between(at, beside[0] ?? null, moving.length);
+  const known = [...(list.closest('[data-plan]') ?? document).querySelectorAll('.item[data-pos]:not([data-gone])')];
+  const places = new Map(known.map(row => [row, row.dataset.pos]));
+  const beyond = before ? 'data-later' : 'data-next'; // the line goes on where the page does not
+  const found = [];
+  for (const row of moving) { // one after the other, as they are moved
+    places.delete(row);
+    const at = found.at(-1) ?? places.get(anchor);
+    const lower = before && !found.length; // the first goes in front of the anchor, the next ones behind it
+    const beside = [...places.values()].filter(each => (lower ? compare(each, at) < 0 : compare(each, at) > 0)).sort(compare);
+    if (!beside.length && list.hasAttribute(beyond)) return [];
+    const position = lower ? between(beside.at(-1) ?? null, at, 1)[0] : between(at, beside[0] ?? null, 1)[0];
+    if (position === undefined) return [];
+    places.set(row, position);
+    found.push(position);
+  }
+  return found;
 }
 
 export function paint(row, position) {
@@ -37,15 +45,19 @@ export function paint(row, position) {
   if (i) i.textContent = part ? `.${part}` : '';
 }
 
-/** The fields that say where the rows have been put, and what was seen on the far side of the gap. */
-export function place(list, moving, before) {
+/**
+ * The fields that say where the rows have been put, and what was seen on the far side of the gap, where the page shows it.
+ * order: the line before they were.
+ */
+export function place(list, moving, before, order) {
   const rest = rows(list).filter(row => !moving.includes(row));
-  const seen = !list.hasAttribute('data-filtered'); // a filter hides who stands between
-  if (before) {
-    const previous = rest[rest.indexOf(before) - 1];
-    return { before: idOf(before), ...(seen && { seen: previous ? idOf(previous) : 'end' }) };
-  }
-  return { after: idOf(rest.at(-1)), ...(seen && { seen: list.dataset.next || 'end' }) };
+  const neighbour = before ?? rest.at(-1);
+  const line = order.filter(row => row !== moving[0]); // the first is moved first; the others stand where they stood
+  const far = line[line.indexOf(neighbour) + (before ? -1 : 1)];
+  const known = !list.hasAttribute('data-filtered') && (far || !before || !list.hasAttribute('data-later'));
+  const seen = known ? { seen: far ? idOf(far) : (!before && list.dataset.next) || 'end' } : {};
+  const word = before ? 'before' : 'after';
+  return moving.length > 1 ? { place: word, neighbour: idOf(neighbour), ...seen } : { [word]: idOf(neighbour), ...seen };
 }
 
 /** The row that stands behind the last of `moving`, which stand together; null at the end. */
@@ -57,6 +69,7 @@ export function follower(list, moving) {
 export function snapshot(list) {
   const order = rows(list);
   return {
+    order,
     same: () => { const now = rows(list); return now.length === order.length && now.every((row, i) => row === order[i]); },
     restore: () => { for (const row of order) if (row.isConnected) put(list, row, null); },
   };

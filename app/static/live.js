@@ -12,10 +12,11 @@ const LONGEST = 8000; // ms between two tries
 
 let control = null; // of the stream that is open or being opened
 let open = false;
-let last = null; // id of the last event
+let last = null; // the place to go on from
 let heard = Date.now(); // when the last byte came
 let from = Date.now(); // since when a stream has been wanted in vain
 let tries = 0;
+let away = false; // the server is there, but its database is not
 let again = 0;
 let hiding = 0;
 let changed = false; // while nobody looked
@@ -35,10 +36,19 @@ function look() {
 
 function happened({ id, event, data }) {
   if (id) last = id;
+  if (!data) return;
   const told = JSON.parse(data);
-  if (event === 'reset') look();
+  if (event === 'away') return behind(true);
+  if (event === 'back') behind(false);
+  if (event === 'reset' || event === 'back') look();
   else if (event === 'signals') { if (document.getElementById('signals')) look(); }
   else if (concerns(event === 'changed' ? told.plans : [told.plan].filter(Boolean))) look();
+}
+
+/** The server listens to nothing itself: it has lost its database. */
+function behind(is) {
+  away = is;
+  badge.link(is ? 'off' : 'live', new Date());
 }
 
 async function connect() {
@@ -53,8 +63,8 @@ async function connect() {
         open = true;
         tries = 0;
         heard = Date.now();
-        badge.link('live', new Date(heard));
-        look(); // what machines did meanwhile has no id to go on from
+        away = false;
+        badge.link('live', new Date(heard)); // and the server tells what was missed
       },
       onLine() { heard = Date.now(); },
       onEvent: happened,
@@ -69,7 +79,7 @@ async function connect() {
 
 function lost(status) {
   if (open) from = Date.now();
-  open = false;
+  open = away = false;
   if (status === 401 || status === 403) return badge.link('out', new Date(heard));
   state();
   tries += 1;
@@ -85,7 +95,7 @@ function close() {
 }
 
 function state() {
-  if (open || !wanted()) return;
+  if (open || away || !wanted()) return;
   const now = Date.now();
   if (now - Math.max(from, heard) > OLD) badge.link('off', new Date(heard));
   else if (now - from > 1000 || tries) badge.link('retrying', new Date(heard));
@@ -121,7 +131,7 @@ export function start() {
   window.addEventListener('pagehide', close);
   window.addEventListener('pageshow', event => { if (event.persisted) visibility(); });
   window.addEventListener('online', () => { if (!open) { close(); connect(); } });
-  onFailure(answer => { if (answer?.status === 401 || answer?.redirected) badge.link('out'); else setTimeout(soon, 3000); });
+  onFailure(() => setTimeout(soon, 3000));
   setInterval(beat, 1000);
   if (!document.hidden) connect();
 }

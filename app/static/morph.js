@@ -3,7 +3,7 @@
 
 import { remembered } from './fields.js';
 
-const STATE = new Set(['open', 'aria-pressed', 'aria-expanded', 'aria-busy', 'style']); // a person or the script has set them
+const STATE = new Set(['open', 'aria-expanded', 'aria-busy', 'style']); // a person or the script has set them
 const MARKS = ['is-lifted', 'is-picked', 'was-moved', 'up'];
 
 /**
@@ -40,16 +40,18 @@ function element(from, to, frozen) {
   return held;
 }
 
+const kept = (element, name) => STATE.has(name) || (name === 'aria-pressed' && element.closest('.is-picked'));
+
 function attributes(from, to) {
   for (const { name } of [...from.attributes]) {
-    if (!to.hasAttribute(name) && !STATE.has(name)) from.removeAttribute(name);
+    if (!to.hasAttribute(name) && !kept(from, name)) from.removeAttribute(name);
   }
   for (const { name, value } of to.attributes) {
     if (name === 'class') {
       const marks = MARKS.filter(mark => from.classList.contains(mark));
       const wanted = [value, ...marks].join(' ');
       if (from.getAttribute('class') !== wanted) from.setAttribute('class', wanted);
-    } else if (!(STATE.has(name) && (from.hasAttribute(name) || name === 'open')) && from.getAttribute(name) !== value) {
+    } else if (!(kept(from, name) && (from.hasAttribute(name) || name === 'open')) && from.getAttribute(name) !== value) {
       from.setAttribute(name, value);
     }
   }

@@ -14,15 +14,16 @@ export async function dropped(list, moving, before) {
     hold.give(list);
     return 'same';
   }
-  const outcome = await send(list, moving, place(list, moving, follower(list, moving)), () => before.restore());
+  const outcome = await send(list, moving, place(list, moving, follower(list, moving), before.order), () => before.restore());
   hold.give(list);
   return outcome;
 }
 
 async function send(list, moving, where, putBack) {
   const many = moving.length > 1;
-  const action = many ? list.dataset.moveMany : moving[0].dataset.move ?? list.dataset.move?.replace('{id}', idOf(moving[0]));
-  const fields = [...Object.entries(where), ['back', list.dataset.back ?? location.pathname + location.search]];
+  const form = moving[0].querySelector('form[action$="/move"]'); // the menu's: every way of moving is one request
+  const action = many ? list.dataset.moveMany : form.action;
+  const fields = [...Object.entries(where), ['back', form.elements.back.value]];
   if (many) for (const row of moving) fields.push(['item', idOf(row)]);
   const ids = moving.map(row => row.id);
   list.setAttribute('aria-busy', 'true');

@@ -3,12 +3,12 @@
 import { say } from './say.js';
 import { word } from './words.js';
 
-/** Say the notice of the page that answered an act, and lead to it if it is a refusal that a dialog hides. */
-export function told(dialog) {
-  const notice = document.querySelector('#notice [role=alert], #notice');
-  const sentence = notice?.textContent.trim().replace(/\s+/g, ' ') ?? '';
-  if (dialog?.open && sentence) inside(dialog, sentence);
-  else say(document.querySelector('#notice [data-said]')?.textContent.trim() || sentence);
+const read = element => element?.textContent.trim().replace(/\s+/g, ' ') ?? '';
+
+/** Say what the page says of an act that was done or refused. */
+export function told(done) {
+  const refusal = document.querySelector('dialog[open] [role=alert]') ?? document.querySelector('#notices [role=alert]:not([data-keep])');
+  say(read(done ? document.querySelector('#notices .undo p, #notices .note-bar:not([data-keep]) p') : refusal));
 }
 
 function inside(dialog, sentence) {

@@ -1,15 +1,17 @@
 // The page against the server: fetch its own address again and morph, at most once a second, never over something newer.
 
+import * as asks from './asks.js';
+import { badge } from './badge.js';
 import * as hold from './hold.js';
 import { morph } from './morph.js';
-import { announce } from './notice.js';
+import { announce, unanswered } from './notice.js';
 
 const PAUSE = 1000; // ms between two looks
 const PATIENCE = 20000; // ms for an answer
 
 let tickets = 0; // one for each answer to come
 let shown = 0; // that of what is on the page
-let kept = ''; // the page that was sent last, while an order is held
+let kept = ''; // the page that was sent last
 let last = -Infinity;
 let timer = 0;
 let looking = false;
@@ -25,8 +27,25 @@ export const ask = (url, how = {}) =>
 
 export const isPage = answer => (answer.headers.get('Content-Type') ?? '').startsWith('text/html');
 
-/** Whether the server would rather have somebody sign in first. */
-export const signedOut = answer => answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === '/login');
+/** Whether the server would rather have somebody sign in first; it is said. */
+export function signedOut(answer) {
+  const out = answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === '/login');
+  if (out) badge.link('out');
+  return out;
+}
+
+/** The answer with the page at `url`; null where that is not to be had, which is said or shown. */
+export async function fetched(url) {
+  try {
+    const answer = await ask(url);
+    if (signedOut(answer)) return null;
+    if (isPage(answer) && answer.ok) return answer;
+    location.assign(url);
+  } catch {
+    unanswered();
+  }
+  return null;
+}
 
 /** Put a page of the server's in place of what is shown. mine: a person's own act, whose order nothing holds. */
 export function show(html, number, { mine = false } = {}) {
@@ -36,10 +55,12 @@ export function show(html, number, { mine = false } = {}) {
   const sent = new DOMParser().parseFromString(html, 'text/html');
   if (script(sent) !== script(document) && !mine && !hold.busy()) return location.reload(); // the server was renewed
   const before = mine ? new Map() : announce.before();
+  const asked = asks.taken(sent);
   document.title = sent.title;
   document.documentElement.lang = sent.documentElement.lang;
   morph(document.getElementById('words'), sent.getElementById('words'));
   hold.counted(morph(document.body, sent.body, mine ? () => false : hold.frozen));
+  if (asked && mine) asks.open(asked);
   announce.after(before);
   for (const listener of listeners) listener();
 }
@@ -51,6 +72,13 @@ export function release() {
   if (kept) show(kept, shown, { mine: true });
 }
 
+/** Leave parameters out of the address; nothing is loaded. */
+export function dropParameters(...names) {
+  const url = new URL(location.href);
+  for (const name of names) url.searchParams.delete(name);
+  history.replaceState(null, '', url);
+}
+
 /** Look at the page's own address, now or when a second has passed since the last time. */
 export function soon() {
   if (looking) again = true;
@@ -58,7 +86,7 @@ export function soon() {
 }
 
 let failed = () => {};
-/** Call back with the answer, or nothing, when the page could not be had. */
+/** Call back when the page could not be had. */
 export const onFailure = listener => { failed = listener; };
 
 async function look() {
@@ -68,10 +96,12 @@ async function look() {
   const number = ticket();
   try {
     const answer = await ask(location.href);
-    if (answer.ok && isPage(answer) && !signedOut(answer)) show(await answer.text(), number);
-    else failed(answer);
+    if (!signedOut(answer)) {
+      if (answer.ok && isPage(answer)) show(await answer.text(), number);
+      else failed();
+    }
   } catch {
-    failed(null);
+    failed();
   }
   looking = false;
   if (again) {

@@ -4,7 +4,7 @@ import { say } from './say.js';
 import { word } from './words.js';
 
 let last = null; // the box that was ticked last, where a range begins
-const boxes = area => [...area.querySelectorAll('.item:not([data-gone]) .pick')];
+const boxes = area => [...area.querySelectorAll('.pick')].filter(box => !box.closest('[data-gone]'));
 
 /** Bring the bars in line with what is ticked. */
 export function count() {

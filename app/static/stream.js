@@ -1,6 +1,6 @@
 // The stream of events, read by fetch: unlike EventSource it shows every byte, so that silence is noticed, and the status of a refusal.
 
-/** Reads event-stream text in pieces; calls back with {id, event, data} for each event. */
+/** Reads event-stream text in pieces; calls back with {id, event, data} for each event, data empty where only a place is told. */
 export function parser(onEvent) {
   let rest = '';
   let event = { id: null, event: 'message', data: [] };
@@ -9,7 +9,7 @@ export function parser(onEvent) {
     rest = lines.pop();
     for (const line of lines) {
       if (line === '') {
-        if (event.data.length) onEvent({ ...event, data: event.data.join('\n') });
+        if (event.data.length || event.id) onEvent({ ...event, data: event.data.join('\n') });
         event = { id: null, event: 'message', data: [] };
         continue;
       }

@@ -1,8 +1,8 @@
 // Forms without leaving the page: sent by fetch, the answered page morphed in, the address right. Without this every form works too.
 
-import { badge } from './badge.js';
+import { openAt } from './asks.js';
 import { answered, refused, told, unanswered } from './notice.js';
-import { ask, isPage, show, signedOut, soon, ticket } from './page.js';
+import { ask, fetched, isPage, show, signedOut, soon, ticket } from './page.js';
 
 const sending = new WeakSet(); // forms that wait for their answer
 let posting = 0; // acts that wait for theirs; a page is left only after they are done
@@ -19,7 +19,6 @@ export async function post(action, fields, { dialog = null, settle = () => {} } 
   try {
     const answer = await ask(action, { method: 'POST', body: new URLSearchParams(fields) });
     if (signedOut(answer)) {
-      badge.link('out');
       settle(false);
       return 'lost';
     }
@@ -36,7 +35,7 @@ export async function post(action, fields, { dialog = null, settle = () => {} } 
     if (done) history.replaceState(null, '', there);
     if (!done && refused(html, dialog)) return 'refused'; // a page with nothing but the sentence
     show(html, ticket(), { mine: true });
-    told(done ? null : dialog);
+    told(done);
     return done ? 'done' : 'refused';
   } catch {
     settle(false);
@@ -51,16 +50,11 @@ export async function post(action, fields, { dialog = null, settle = () => {} } 
 /** Show another address of this page: a filter, more rows. */
 export async function visit(url, { push = true } = {}) {
   const number = ticket();
-  try {
-    const answer = await ask(url);
-    if (signedOut(answer)) return badge.link('out');
-    if (!isPage(answer) || !answer.ok) return location.assign(url);
-    const html = await answer.text();
-    if (push) history.pushState(null, '', answer.url);
-    show(html, number, { mine: true });
-  } catch {
-    unanswered();
-  }
+  const answer = await fetched(url);
+  if (!answer) return;
+  const html = await answer.text();
+  if (push) history.pushState(null, '', answer.url);
+  show(html, number, { mine: true });
 }
 
 function busy(button, form) {
@@ -95,7 +89,7 @@ async function submitted(event) {
   if (method === 'get') {
     const url = new URL(action);
     url.search = String(new URLSearchParams(fields.filter(([, value]) => value !== '')));
-    await visit(url);
+    await (url.searchParams.has('ask') ? openAt(url) : url.pathname === location.pathname ? visit(url) : location.assign(url));
     rest(true);
   } else {
     const settle = done => {
@@ -103,7 +97,7 @@ async function submitted(event) {
       if (!done) return;
       form.reset(); // what was typed is sent
       if (dialog?.open) dialog.close();
-      const menu = form.closest('details.menu[open]');
+      const menu = form.closest('details.menu[open]'); // a sheet, too
       if (menu) menu.open = false;
     };
     await post(action, fields, { dialog, settle });

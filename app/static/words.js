@@ -7,8 +7,8 @@ export const language = () => document.documentElement.lang || 'en';
 /** A sentence; where `n` is given, its form for one or for many. */
 export function word(name, values = {}) {
   const said = page();
-  const form = 'n' in values && (new Intl.PluralRules(language()).select(values.n) === 'one' ? 'One' : 'Many');
-  const sentence = (form && said[name + form]) ?? said[name] ?? '';
+  const form = 'n' in values ? (new Intl.PluralRules(language()).select(values.n) === 'one' ? 'One' : 'Many') : '';
+  const sentence = said[name + form] ?? said[name] ?? '';
   return sentence.replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));
 }
 
