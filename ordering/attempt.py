@@ -98,6 +98,8 @@ RESTORE = text("""
         returning a.counts
     )
     update relevo.item set state = 'dispatched', error = null,
+        batch_limit = (select case when batch_limit < d.size then d.size else batch_limit end
+                       from relevo.dispatch d where d.id = :dispatch_id),
         attempts = attempts - 1, tries = tries - cast((select counts from undone) as integer)
     where id = :item_id and state = 'interrupted' and dispatch_id = :dispatch_id and exists (select from undone)
     returning id

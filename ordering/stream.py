@@ -43,17 +43,19 @@ LOOK = text(f"""
         ) as seconds
     from room, due left join relevo.task t on t.name = due.task
 """)
+# What wishes to be requeued ends its process when Postgres is away for too long, and neighbours that wish otherwise with it: never in
+# one dispatch.
 FEED = text(f"""
     with due as materialized (
-        select id, task, position, args, kwargs, least(coalesce(batch_limit, size), size) as most
+        select id, task, position, args, kwargs, least(coalesce(batch_limit, size), size) as most, coalesce(on_interrupt, '') as wish
         from relevo.item join unnest(cast(:tasks as text[]), cast(:sizes as integer[])) as given (name, size) on name = task
         where plan_id = :plan_id and state = 'waiting' and not_before is null
         order by position, id limit :items for no key update of item skip locked
     ), placed as (
-        select due.*, (row_number() over (partition by task, most order by position, id) - 1) / most as number from due
+        select due.*, (row_number() over (partition by task, most, wish order by position, id) - 1) / most as number from due
     ), batch as materialized (
-        select task, most, number, count(*) as size, gen_random_uuid() as dispatch_id
-        from placed group by task, most, number order by min(position) limit :dispatches
+        select task, most, wish, number, count(*) as size, gen_random_uuid() as dispatch_id
+        from placed group by task, most, wish, number order by min(position) limit :dispatches
     ), d as (
         insert into relevo.dispatch (id, plan_id, queue, task, size, sends, sent_at)
         select dispatch_id, :plan_id, coalesce(t.queue, '{DEFAULT_QUEUE}'), task, size, 1, now()
@@ -61,7 +63,7 @@ FEED = text(f"""
         returning id, plan_id, queue, task, size
     ), fed as (
         update relevo.item set state = 'dispatched', dispatch_id = batch.dispatch_id
-        from placed join batch using (task, most, number)
+        from placed join batch using (task, most, wish, number)
         where item.id = placed.id and item.state = 'waiting'
         returning item.dispatch_id, item.position, left(item.args::text, 500) as args, left(item.kwargs::text, 500) as kwargs
     )

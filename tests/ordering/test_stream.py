@@ -11,7 +11,7 @@ from ordering.decide import PutBack
 from ordering.errors import NotAllowed
 from ordering.finish import Verdict
 from ordering.items import Edit
-from ordering.model import Claimed, Dispatch, NewItem, State
+from ordering.model import Claimed, Dispatch, NewItem, OnInterrupt, State
 from ordering.tasks import TaskInfo
 from tests.ordering.acts import (
     ACTOR,
@@ -269,3 +269,26 @@ def test_backoffs_wait_out_of_the_way_and_become_ready(tx: Connection) -> None:
     assert head.ready(tx) == [(made.id, False)]
     assert len(out(tx)) == 1
     assert (state(tx, first), state(tx, second)) == (State.WAITING, State.DISPATCHED)
+
+
+def test_what_turns_out_to_live_goes_out_in_batches_as_before(tx: Connection) -> None:
+    runs = batch(tx, 8)
+    lose(tx, runs)
+    for run in runs:
+        assert attempt.restore(tx, run.item_id, run.dispatch_id)
+    finish.finish_all(tx, [Verdict(run, PutBack()) for run in runs])
+    (fed,) = out(tx)
+    again = attempt.claim(tx, fed.id, session_id=dead_session(tx))
+    assert [run.size for run in again] == [8] * 8
+    finish.finish_all(tx, [Verdict(run, PutBack(2)) for run in again])
+    assert sizes(tx, out(tx)) == [2]
+
+
+def test_who_is_to_be_requeued_travels_apart_from_who_is_not(tx: Connection) -> None:
+    plan(tx, concurrency=2)
+    took(tx, 0.001)
+    for wish in (OnInterrupt.REQUEUE, OnInterrupt.HOLD) * 4:
+        put(tx, 1, on_interrupt=wish)
+    fed = [attempt.claim(tx, each.id, session_id=dead_session(tx)) for each in out(tx)]
+    assert sorted(len(runs) for runs in fed) == [4, 4]
+    assert all(len({run.on_interrupt for run in runs}) == 1 for runs in fed)
