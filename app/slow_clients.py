@@ -1,4 +1,7 @@
-"""uvicorn's connection with bounds in time: for a request's head, and for a client that does not take its answer."""
+"""uvicorn's connection with bounds in time: for a request's head, and for a client that does not take its answer.
+
+What it has to answer by itself is a problem like any other.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 from typing import Any
 
 import h11
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http import h11_impl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from app import problem
@@ -64,3 +69,14 @@ class Bounded(H11Protocol):
         for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers instead of the application when there are as many connections as the server takes."""
+    response = problem.answer(problem.BUSY, "The server has as many connections as it takes; try again.", {"Connection": "close"})
+    await response(scope, receive, send)
+
+
+# Hook: uvicorn's own answer is plain text.
+_uvicorn: Any = h11_impl
+_uvicorn.service_unavailable = _too_many

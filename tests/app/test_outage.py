@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, text
 
-from app import api_call, slow_clients, web
+from app import api_call, serve, slow_clients, web
 from ordering import db
 from tests.app.processes import until
 from tests.app.test_door import raw
@@ -92,6 +92,12 @@ def test_a_client_that_takes_no_answer_is_given_up(api: tuple[httpx.Client, Prox
         with pytest.raises(ConnectionError):  # more answers than all buffers between us hold
             deaf.sendall(requests)
     ok(client.get("/healthz"))
+
+
+def test_more_connections_than_it_takes_are_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "CONNECTIONS", 1)
+    with serving(engine) as client:
+        problem(client.get("/healthz"), 503, "busy")
 
 
 def test_a_body_that_comes_too_slowly_is_refused(api: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
