@@ -5,10 +5,11 @@ Not work in a queue: it runs at the start of every service and every second in t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, Row, text
 from sqlalchemy.exc import DBAPIError
 
 from ordering import attempt, audit, db, finish, plans, said
@@ -121,12 +122,12 @@ CUT = text(f"""
 """)
 
 
-def close(tx: Connection, session_id: int, *, proved: bool) -> None:
-    """Close a lost session: requeue what may run again, free the places of cancelled items.
+def close(tx: Connection, session_id: int, *, proved: bool, again: Sequence[Row[Any]] = ()) -> None:
+    """Close a lost session: requeue what may run again, free the places of cancelled items. `again`: look at these dispatches anew.
 
     Without proof that the process is gone (`proved`) an undecided item stays its process's own: should it come back, it goes on.
     """
-    for dispatch in tx.execute(OPEN_DISPATCHES, {"id": session_id}).all():
+    for dispatch in (*tx.execute(OPEN_DISPATCHES, {"id": session_id}).all(), *again):
         plans.lock(tx, dispatch.plan_id)
         tx.execute(LOCK_DISPATCH, {"dispatch_id": dispatch.id})
         undecided = False
@@ -150,3 +151,33 @@ def close(tx: Connection, session_id: int, *, proved: bool) -> None:
             tx.execute(END_DISPATCH, {"dispatch_id": dispatch.id})
         plans.wake(tx, dispatch.plan_id)
     tx.execute(CLOSE, {"id": session_id})
+
+
+AWAIT_LOCK = text(f"select pg_advisory_xact_lock({LOCK_CLASS}, :id)")
+COUNTED = text("""
+    select distinct i.plan_id, a.dispatch_id as id from relevo.attempt a join relevo.item i on i.id = a.item_id
+    where a.session_id = :id and a.outcome = 'interrupted' and a.counts order by i.plan_id, a.dispatch_id
+""")
+# A person's retry may have granted a fresh allowance since.
+EXCUSE = text("""
+    with excused as (
+        update relevo.attempt set counts = false
+        where session_id = :id and dispatch_id = :dispatch_id and outcome = 'interrupted' and counts returning item_id
+    )
+    update relevo.item i set tries = greatest(0, tries - 1) from excused where i.id = excused.item_id
+""")
+
+
+def excuse(tx: Connection, session: Session) -> None:
+    """Take up the session of a process that ended itself because Postgres was away (rule 8): its interruption uses up no try.
+
+    Where somebody who could not know that took it up first, the try is given back, and what may run again by that is requeued.
+    """
+    tx.execute(AWAIT_LOCK, {"id": session.id})
+    if tx.execute(MARK_LOST, {"id": session.id}).first() is not None:
+        interrupt(tx, session, reason="Postgres was away", counts=False)
+    counted = tx.execute(COUNTED, {"id": session.id}).all()
+    for dispatch in counted:
+        plans.lock(tx, dispatch.plan_id)
+        tx.execute(EXCUSE, {"id": session.id, "dispatch_id": dispatch.id})
+    close(tx, session.id, proved=True, again=counted)

@@ -87,10 +87,8 @@ def retake(tx: Connection, session_id: int) -> set[int] | None:
     return set(tx.execute(STILL_MINE, {"id": session_id}).scalars())
 
 
-OPEN = """
-    select id, worker, host, boot_id, pid_namespace, pid, pid_started, opened_at, lost_at
-    from relevo.session where closed_at is null
-"""
+KNOWN = "select id, worker, host, boot_id, pid_namespace, pid, pid_started, opened_at, lost_at from relevo.session"
+OPEN = f"{KNOWN} where closed_at is null"
 # One look at the locks a second, however many sessions there are; what stands here unlocked is then tried one by one.
 UNLOCKED = text(f"""
     {OPEN} and not exists (
@@ -103,6 +101,17 @@ UNLOCKED = text(f"""
 def unlocked(tx: Connection) -> list[Session]:
     """Every session not closed yet whose lock nobody holds at this moment, oldest first."""
     return [_session(row) for row in tx.execute(UNLOCKED)]
+
+
+LAST_OF = text(f"""
+    {KNOWN} where worker = :worker and boot_id = :boot_id and pid_namespace = :pid_namespace and pid = :pid order by id desc limit 1
+""")
+
+
+def last_of(tx: Connection, worker: Process, pid: int) -> Session | None:
+    """The latest session of the pool process with this pid of the `worker`, closed or not; None if it never had one."""
+    row = tx.execute(LAST_OF, {**vars(worker), "pid": pid}).one_or_none()
+    return None if row is None else _session(row)
 
 
 def _session(row: Row[tuple[object, ...]]) -> Session:

@@ -16,7 +16,7 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
 from ordering.model import Json
 from ordering.text import storable
-from workers import shell
+from workers import shell, slate
 from workers.plain import PlainError
 from workers.values import from_json as from_json
 from workers.values import to_json as to_json
@@ -120,19 +120,29 @@ def _limited(call: Callable[[], Any]) -> Any:
     try:
         if _soft_limit.came:
             raise SoftTimeLimitExceeded
-        return call()
+        with slate.body():
+            return call()
     finally:
         signal.signal(signal.SIGUSR1, _soft_limit.note)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """The soft time limit and TERM wait for the end of this block: raised amid a write they would break its connection and get lost."""
+def undisturbed(*, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """The soft time limit and TERM wait for the end of this block: raised amid a write they would break its connection and get lost.
+
+    Raises SystemExit at TERM if `unless` says that there is nothing to wait for.
+    """
     if threading.current_thread() is not threading.main_thread():  # which no signal disturbs
         yield
         return
     came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in (signal.SIGUSR1, signal.SIGTERM)}
+
+    def note(number: int, _: object) -> None:
+        if number == signal.SIGTERM and unless():
+            raise SystemExit(0)
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGUSR1, signal.SIGTERM)}
     try:
         yield
     finally:

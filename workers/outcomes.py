@@ -66,6 +66,7 @@ class Outcomes:
     def add(self, run: Claimed, ended: Ended) -> None:
         """The body of `run`, the last one given, `ended`."""
         self.last = ended
+        self._session.ended(run.item_id)
         with self._guard:
             self._ended.append(Verdict(run, ended, timedelta(seconds=self._began - self._claimed)))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 
+from billiard.process import current_process
 from celery import current_app
 
 from ordering.model import Dispatch
-from workers import feeding, process, settings
+from workers import feeding, process, settings, slate
 from workers.publish import Publisher
 from workers.session import PoolSession
 
@@ -22,6 +23,7 @@ def begin(**_: object) -> None:
     global _session, _publisher
     with contextlib.suppress(PermissionError):  # a session leader already leads a group
         os.setpgid(0, 0)
+    slate.begin(current_process().index)
     _session = PoolSession(settings.load().require_database(), process.myself(worker_name))
     _publisher = Publisher(current_app._get_current_object())
 

@@ -40,16 +40,16 @@ class _LostAck(logging.LoggerAdapter[logging.Logger]):
         self.warning("The broker was away when a message was acknowledged: " + str(msg), *args)
 
 
-def watch_exits(on_exit: Callable[[], None]) -> None:
-    """Call `on_exit` in the parent whenever a pool process has ended, and let the pool replace it at once."""
+def watch_exits(on_exit: Callable[[int], None]) -> None:
+    """Call `on_exit` in the parent whenever a pool process (pid) has ended, and let the pool replace it at once."""
     # Hook: AsynPool calls this method when a child's sentinel pipe closes, which may be before the child can be reaped; its
     # next look is a 5 s timer, and the slot is missing meanwhile (seen: 2.3-4 s; with these looks 20-36 ms).
     original = AsynPool._event_process_exit
 
     def event_process_exit(pool: Any, hub: Any, proc: Any) -> None:
+        on_exit(proc.pid)
         original(pool, hub, proc)
         for delay in (0.01, 0.05, 0.25, 1.0):
             hub.call_later(delay, pool.maintain_pool)
-        on_exit()
 
     AsynPool._event_process_exit = event_process_exit

@@ -26,7 +26,7 @@ from ordering import db, head
 from ordering import session as sessions
 from ordering.model import Claimed, OnInterrupt
 from ordering.session import Process
-from workers import forks
+from workers import forks, slate
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class PoolSession:
         self._lock = threading.RLock()  # whoever uses or replaces the connection holds it
         self._connection: Connection | None = None
         self.id: int | None = None
-        self._running: Sequence[Claimed] = ()
+        self._running: dict[int, Claimed] = {}  # by item: what is without a verdict
         self.decided: set[int] = set()  # items of the running dispatch that somebody decided while this process was cut off
         # What this process published and nobody has noted yet. Noted once a second: by then nearly all of it is claimed, which
         # says the same, and a hand-off need not wait for it. Lost with the process: a second copy goes out and is dropped.
@@ -96,11 +96,19 @@ class PoolSession:
     @contextmanager
     def running(self, runs: Sequence[Claimed]) -> Iterator[None]:
         """The block in which the bodies of one dispatch run: the watch knows what is at stake."""
-        self._running, self.decided = runs, set()
+        self._running, self.decided = {run.item_id: run for run in runs}, set()
         try:
             yield
         finally:
-            self._running = ()
+            self._running = {}
+
+    def ended(self, item_id: int) -> None:
+        """The item's body is over: a session that is lost now is no reason to stop what else this process does."""
+        self._running.pop(item_id, None)
+
+    def is_cut_off(self) -> bool:
+        """Whether Postgres is out of this process's reach."""
+        return self._connection is None
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -178,11 +186,12 @@ class PoolSession:
             time.sleep(RETRY_PAUSE)
 
     def _stop_if_requeued(self) -> None:
-        if self._connection is None and any(run.on_interrupt is OnInterrupt.REQUEUE for run in self._running):
+        if self._connection is None and any(run.on_interrupt is OnInterrupt.REQUEUE for run in list(self._running.values())):
+            slate.end_myself()
             stop_body("its session is lost and its item may be requeued elsewhere")
 
     def _stop_if_decided(self, mine: set[int]) -> None:
-        running = {run.item_id for run in self._running}
+        running = set(self._running)
         self.decided |= running - mine
         if running and not running & mine:
             stop_body("its item has been decided meanwhile")

@@ -78,8 +78,9 @@ class PlanTask(Steps, Task):
             raise SystemExit(1) from None
         if told.to_stop:
             outcomes.give_back()
-        states, following = outcomes.close()
-        pool.publish(following)
+        with body.undisturbed(unless=session.is_cut_off):
+            states, following = outcomes.close()
+            pool.publish(following)
         if told.to_stop:
             # A body that made something else of being stopped; whoever sent TERM expects this process, and no next body, to end.
             raise SystemExit(0)

@@ -24,10 +24,11 @@ from sqlalchemy import Connection, Engine, Row, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ordering import attempt, audit, db, finish, reconcile
+from ordering import session as sessions
 from ordering.decide import Failed
 from ordering.items import STOP_CHANNEL
 from ordering.session import Process, Session
-from workers import gate, last_resort, process
+from workers import gate, last_resort, process, slate
 from workers.listening import listening
 
 logger = logging.getLogger(__name__)
@@ -61,8 +62,10 @@ class Warden(threading.Thread):
         self._ending = False
         self._lost_at: float | None = None  # since when Postgres has been away
 
-    def child_died(self) -> None:
+    def child_died(self, pid: int) -> None:
         """A pool process is gone: reconcile now and until its lock is free."""
+        if slate.ends_itself(pid):
+            self._do(lambda: self._excuse(pid))
         self._do(lambda: self._looks.extend(time.monotonic() + after for after in LOOKS_AFTER_DEATH))
 
     def refused(self, reason: str, size: int, preview: str, task_id: str | None, task_name: str | None) -> None:
@@ -238,6 +241,12 @@ class Warden(threading.Thread):
     def _own(self) -> dict[str, object]:
         me = self._me
         return {"worker": me.worker, "boot_id": me.boot_id, "pid_namespace": me.pid_namespace}
+
+    def _excuse(self, pid: int) -> None:
+        with self._engine.begin() as tx:
+            session = sessions.last_of(tx, self._me, pid)
+            if session is not None:
+                reconcile.excuse(tx, session)
 
     def _record_refusal(self, reason: str, size: int, preview: str, task_id: str | None, task_name: str | None) -> None:
         def record(tx: Connection) -> None:

@@ -18,7 +18,7 @@ from ordering.errors import Invalid, Pooled, RelevoError
 from ordering.model import DEFAULT_QUEUE
 from ordering.subscriptions import Subscription
 from ordering.tasks import NO_LIMIT, TaskInfo
-from workers import consumer, drain, imports, last_resort, log, pool, process, request, service
+from workers import consumer, drain, imports, last_resort, log, pool, process, remote_control, request, service, time_limits
 from workers.celeryapp import celery
 from workers.settings import Settings
 from workers.task import PlanTask
@@ -152,6 +152,8 @@ def _connect(warden: Warden, settings: Settings) -> None:
     request.announce_cut = warden.announce_cut
     request.watch_exits(warden.child_died)
     drain.install()
+    time_limits.install()
+    remote_control.install()
 
     def ready(**_: Any) -> None:
         warden.start()  # after the first forks: a thread's lock must not be held in a child

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from celery import Celery
 
 from ordering.items import Edit
 from ordering.model import State
@@ -49,14 +50,18 @@ def test_body_ends_within_the_grace_time(kit: Kit, scale: Scale, stop: Callable[
     checks(kit)
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_longer_than_the_grace_time_or_told_twice_is_marked_and_cut(kit: Kit, times: int) -> None:
+@pytest.mark.parametrize("how", ["term", "term twice", "remote control"])
+def test_longer_than_the_grace_time_or_told_twice_is_marked_and_cut(kit: Kit, how: str) -> None:
     (worker,) = kit.up()
-    kit.plan("a", stop_grace=timedelta(seconds=1.5 if times == 1 else 600))
+    kit.plan("a", stop_grace=timedelta(seconds=600 if how == "term twice" else 1.5))
     item, behind = kit.add("a", "probe.nap", 60), kit.add("a", "probe.nap", 0)
     body = kit.wait_start(item)
-    worker.term()
-    if times == 2:
+    if how == "remote control":  # as Flower does it
+        with Celery("elsewhere", broker=kit.broker_url, set_as_current=False) as elsewhere:
+            elsewhere.control.shutdown()
+    else:
+        worker.term()
+    if how == "term twice":
         time.sleep(1)
         assert kit.state(item) is State.RUNNING
         worker.term()

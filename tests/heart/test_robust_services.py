@@ -1,8 +1,13 @@
 """Services that go on whatever bodies, people and strangers do."""
 
+import os
+import signal
+import time
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
+import pytest
 from sqlalchemy import make_url
 
 from ordering import items
@@ -47,3 +52,68 @@ def test_a_stranger_s_notification_harms_nobody(up: Kit, line: str) -> None:
             stranger.execute("select pg_notify('relevo_feed', %s), pg_notify('relevo_stop', %s)", (payload, payload))
     up.wait_state(up.add(line, "probe.nap"), State.SUCCEEDED)
     assert "Traceback" not in up.logs()
+
+
+WAITING = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'relevo session%'"
+
+
+def test_a_time_limit_counts_no_wait_for_the_record_of_the_end(up: Kit, line: str) -> None:
+    with up.psql() as holder:
+        item = up.add(line, "heart.limited")
+        up.wait_start(item)
+        holder.execute("select from relevo.plan where name = %s for update", (line,))
+        (end,) = wait_until(lambda: up.ends(item), 5, "the body ends")
+        wait_until(lambda: time.monotonic() > end.at + 2, 5, "twice the limit is over")
+        assert up.sql(WAITING)[0][0] == 1
+        holder.rollback()
+    up.wait_state(item, State.SUCCEEDED, State.FAILED)
+    assert up.outcomes(item) == ["succeeded"]
+
+
+SLOW_CLAIM = """
+    create function public.slow_claim() returns trigger language plpgsql as $$ begin
+        perform pg_advisory_xact_lock(4242);
+        return new;
+    end $$;
+    create trigger slow_claim before update on relevo.dispatch for each row
+        when (old.claimed_at is null and new.claimed_at is not null) execute function public.slow_claim()
+"""
+
+
+@pytest.mark.parametrize("task", ["heart.limited", "heart.limited_softly"])
+def test_a_time_limit_counts_no_wait_for_the_claim(up: Kit, line: str, task: str) -> None:
+    with up.psql() as holder:
+        holder.execute("select pg_advisory_lock(4242)")
+        holder.commit()
+        up.sql(SLOW_CLAIM)
+        item = up.add(line, task)
+        waits = wait_until(lambda: up.sql(WAITING)[0][0] == 1 and time.monotonic(), 5, "the claim waits")
+        wait_until(lambda: time.monotonic() > waits + 2, 5, "twice the limit is over")
+        holder.execute("select pg_advisory_unlock(4242)")
+        holder.commit()
+    up.wait_state(item, State.SUCCEEDED, State.FAILED, State.INTERRUPTED)
+    up.sql("drop function public.slow_claim cascade")
+    assert up.outcomes(item) == ["succeeded"]
+
+
+def test_a_stop_that_comes_while_the_end_is_recorded_waits_for_it(up: Kit, line: str) -> None:
+    with up.psql() as holder:
+        item = up.add(line, "probe.nap", 0.3)
+        start = up.wait_start(item)
+        holder.execute("select from relevo.plan where name = %s for update", (line,))
+        wait_until(lambda: up.sql(WAITING)[0][0] == 1, 5, "the end is being recorded")
+        os.kill(start.pid, signal.SIGTERM)
+        wait_until(lambda: not pending(start.pid), 5, "the signal has arrived")
+        holder.rollback()
+    up.wait_state(item, State.SUCCEEDED, State.INTERRUPTED)
+    assert up.outcomes(item) == ["succeeded"]
+
+
+def pending(pid: int) -> bool:
+    """Whether TERM has not reached the process yet."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+    (mask,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("ShdPnd"))
+    return bool(mask & 1 << (signal.SIGTERM - 1))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, text
 
 from ordering import attempt, items, plans, session
 from ordering.model import Claimed, OnFailure, OnInterrupt, Outcome, State
-from ordering.reconcile import interrupt, reconcile
+from ordering.reconcile import excuse, interrupt, reconcile
 from ordering.session import Session, unlocked
 from tests.ordering.acts import ACTOR, PROCESS, assert_sound, events, feed, outcomes, plan, put, run, state
 
@@ -184,3 +184,38 @@ def test_a_session_with_nothing_to_do_is_closed_and_counted_once(engine: Engine)
     age_loss(engine, 5.1)
     reconcile(engine, unknown)
     assert sessions(engine) == []
+
+
+@pytest.mark.parametrize("first", ["nobody", "who sees it lost", "who sees it gone"])
+def test_a_process_that_ended_itself_costs_no_try_whoever_sees_it_first(engine: Engine, first: str) -> None:
+    claimed = serial(engine, on_interrupt=OnInterrupt.REQUEUE, max_attempts=1)
+    (mine,) = sessions(engine)
+    if first != "nobody":
+        reconcile(engine, gone if first == "who sees it gone" else unknown)
+        assert seen(engine, claimed.item_id) is State.INTERRUPTED
+    for _ in range(2):
+        with engine.begin() as tx:
+            known = session.last_of(tx, PROCESS, PROCESS.pid)
+            assert known is not None
+            assert known.id == mine.id
+            excuse(tx, known)
+    assert seen(engine, claimed.item_id) is State.WAITING
+    with engine.begin() as tx:
+        item = items.get(tx, claimed.item_id)
+        assert (item.attempts, item.tries) == (1, 0)
+        assert outcomes(tx, claimed.item_id) == [Outcome.INTERRUPTED]
+        assert run(tx).item_id == claimed.item_id
+
+
+def test_a_try_of_another_process_is_not_given_back(engine: Engine) -> None:
+    claimed = serial(engine, on_interrupt=OnInterrupt.REQUEUE)
+    (mine,) = sessions(engine)
+    reconcile(engine, gone)
+    with engine.begin() as tx:
+        assert run(tx).item_id == claimed.item_id
+    reconcile(engine, gone)
+    with engine.begin() as tx:
+        assert items.get(tx, claimed.item_id).tries == 2
+        excuse(tx, mine)
+        assert items.get(tx, claimed.item_id).tries == 1
+        assert session.last_of(tx, PROCESS, 1) is None

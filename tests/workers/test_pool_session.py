@@ -5,9 +5,14 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from ordering import session
+from ordering import attempt, finish, head, session
+from ordering.decide import Succeeded
+from ordering.finish import Verdict
+from tests.ordering.acts import plan, put
 from tests.workers.worker_process import until
 from workers import process
+from workers import session as pool_sessions
+from workers.outcomes import Outcomes
 from workers.session import PoolSession
 
 HELD = text("""
@@ -88,3 +93,30 @@ def test_a_session_that_was_pruned_meanwhile_is_followed_by_another(engine: Engi
     found, session_id = pool_session.transact(lambda tx, session_id: (tx.execute(known).scalar_one(), session_id))
     assert found == [session_id] != [first]
     assert pool_session.transact(its_lock_is_held)
+
+
+def test_a_handler_whose_messages_all_have_their_verdict_is_not_stopped(
+    engine: Engine, pool_session: PoolSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(pool_sessions, "stop_body", stopped.append)
+    with engine.begin() as tx:
+        stream = plan(tx, concurrency=2)
+        put(tx)
+        (fed,) = head.feed(tx, stream.id, serial=False)
+    runs = pool_session.transact(lambda tx, mine: attempt.claim(tx, fed.id, session_id=mine))
+    outcomes = Outcomes(pool_session, runs)
+    with pool_session.running(runs):
+        with pool_session._lock:
+            end(engine, pool_session.transact(backend))
+            pool_session._drop()
+            pool_session._stop_if_requeued()
+        assert stopped == ["its session is lost and its item may be requeued elsewhere"]
+        outcomes.add(runs[0], Succeeded(None))
+        pool_session.transact(lambda tx, _: finish.finish_all(tx, [Verdict(runs[0], Succeeded(None))]))
+        with pool_session._lock:
+            end(engine, pool_session.transact(backend))
+            pool_session._drop()
+            pool_session._stop_if_requeued()
+        pool_session.transact(backend)
+        assert stopped[1:] == []
