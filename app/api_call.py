@@ -120,7 +120,7 @@ def _give_back(wanted: asyncio.Future[Connection]) -> None:
         wanted.result().close()
 
 
-def _cut(connection: Connection) -> None:
+def cut(connection: Connection) -> None:
     """End the connection under the thread that waits for an answer on it."""
     with suppress(OSError, DBAPIError, psycopg.Error):
         driver: Any = connection.connection.dbapi_connection
@@ -140,7 +140,7 @@ async def _call(
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")
     connection = await _connection(server)
-    bound = asyncio.get_running_loop().call_later(CALL_SECONDS, _cut, connection)
+    bound = asyncio.get_running_loop().call_later(CALL_SECONDS, cut, connection)
     try:
         yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest(), server.shell)
     finally:

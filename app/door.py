@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -34,12 +35,13 @@ class Door:
     """Refuses what a page of another site could send, what is too large and what is too slow; reads the body for those behind it.
 
     only_loopback: only names of this machine are accepted as Host, which a page that resolves its own name to 127.0.0.1
-    cannot say.
+    cannot say. stop: ends what would go on for ever, called when the server is told to stop.
     """
 
-    def __init__(self, app: ASGIApp, answering: Answering, *, only_loopback: bool) -> None:
+    def __init__(self, app: ASGIApp, answering: Answering, *, only_loopback: bool, stop: Callable[[], None] = lambda: None) -> None:
         self._app = app
         self._answering = answering
+        self.stop = stop
         self._only_loopback = only_loopback
         self._held = 0
 

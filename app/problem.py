@@ -42,6 +42,8 @@ KINDS: Mapping[type[Exception], Kind] = {
     BadInput: INVALID,
     errors.UnknownTask: Kind("unknown-task", "No worker has offered this task", 422),
     errors.UnknownPlan: Kind("unknown-plan", "There is no such plan", 404),
+    errors.UnknownEvent: Kind("unknown-event", "There is no such event", 404),
+    errors.NotUndoable: Kind("not-undoable", "It cannot be undone", 409),
     errors.UnknownItem: Kind("unknown-item", "There is no such item", 404),
     errors.PlanExists: Kind("plan-exists", "The name is taken", 409),
     errors.PlanBlocked: Kind("plan-blocked", "The plan has unresolved items", 409),

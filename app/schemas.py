@@ -17,6 +17,7 @@ from ordering.items import FARTHEST
 from ordering.model import Json, NewItem, OnFailure, OnInterrupt
 from ordering.move import Seen
 from ordering.plans import KEEP, NAME
+from ordering.undo import MOST as MOST_UNDONE
 
 BIGGEST_ID = 2**63 - 1
 
@@ -208,3 +209,9 @@ class PostponeBody(Body):
     until: Moment | None = None
     delay: Seconds | None = None
     reason: str = ""
+
+
+class UndoBody(ReasonBody):
+    """Which events to undo, by their ids."""
+
+    events: list[ItemId] = Field(min_length=1, max_length=MOST_UNDONE)

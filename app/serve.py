@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from app import listen, peer, probe, web
+from app.door import Door
 from app.health import Readiness, Ready
 from app.slow_clients import Bounded
 from app.tokens import Tokens
@@ -52,12 +53,17 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, look: Callable[[], Coroutine[Any, Any, Ready]]) -> None:
         super().__init__(config)
         self._look = look
+        self._stop = config.app.stop if isinstance(config.app, Door) else lambda: None
         self._looking: asyncio.Task[Ready] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         service.say_ready()
         self._looking = asyncio.ensure_future(self._look())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop()  # before it waits for the calls under way
+        await super().shutdown(sockets)
 
 
 def configured(app: object) -> uvicorn.Config:

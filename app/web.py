@@ -5,7 +5,6 @@ from __future__ import annotations
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 from sqlalchemy import Engine
-from starlette.types import ASGIApp
 
 from app import (
     api_dead,
@@ -23,10 +22,12 @@ from app import (
     board_run,
     health,
     language,
+    live,
     page,
     problem,
 )
 from app.api_call import Server
+from app.audience import Live
 from app.caller import Known
 from app.door import Door
 from app.health import Readiness
@@ -34,13 +35,11 @@ from app.health import Readiness
 CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
-ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, health.router)
+ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, live.router, health.router)
 PAGES = (assets.router, board.router, board_home.router, board_plan.router, board_run.router, board_items.router, board_item.router)
 
 
-def application(
-    engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, shell: bool = True, version: str = "0"
-) -> ASGIApp:
+def application(engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, shell: bool = True, version: str = "0") -> Door:
     """The application on `engine`, whose sessions should have SESSION; `known` tells who calls.
 
     only_loopback: nobody is asked for a token, so only names of this machine are served. shell: whether an admin may let the
@@ -52,9 +51,10 @@ def application(
     app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS))
     app.state.readiness = readiness
     app.state.signs_in = not only_loopback
+    app.state.live = Live(engine)
     for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     problem.install(app, page.answering)
     api_docs.install(app)
     language.load()
-    return Door(app, page.answering, only_loopback=only_loopback)
+    return Door(app, page.answering, only_loopback=only_loopback, stop=app.state.live.stop)

@@ -31,6 +31,21 @@ class UnknownItem(RelevoError):
         super().__init__(f"There is no item {item_id}; `relevo plan show PLAN` lists a plan's items.")
 
 
+class UnknownEvent(RelevoError):
+    """No event has this id."""
+
+    def __init__(self, event_id: int) -> None:
+        super().__init__(f"There is no event {event_id} in the trail.")
+
+
+class NotUndoable(RelevoError):
+    """The event cannot be undone (any more); `why` completes the sentence."""
+
+    def __init__(self, event_id: int, why: str) -> None:
+        super().__init__(f"Event {event_id} cannot be undone: {why}.")
+        self.event_id = event_id
+
+
 class UnknownTask(RelevoError):
     """No worker has ever offered a task of this name."""
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from ordering import attempt, audit, clock, plans
 from ordering.attempt import END_IF_EMPTY
+from ordering.beside import beside
 from ordering.errors import Invalid, NotAllowed, UnknownItem
 from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
 from ordering.roundtrip import together
@@ -227,6 +228,10 @@ def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Ite
     if running and held.size > 1:
         # To stop its body is to end the process, and with it what its neighbours are at.
         raise NotAllowed(item_id, "cancelled", "running", f"its batch of {held.size} is over in about a second")
+    stood: dict[str, Any] = {"state": held.item.state}
+    if not running:  # where an undo puts it back
+        place = {"position": format(held.item.position, "f"), **beside(tx, held.plan.id, item_id)}
+        stood |= {"not_before": held.item.not_before, **place}
     number = tx.execute(CANCEL, {"id": item_id, "running": running}).scalar_one()
     if held.dispatch_id is not None and not running:
         tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
@@ -234,6 +239,6 @@ def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Ite
         attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)
         # The dispatch stays open, and with it the head, until the process has let go: never two bodies of a serial plan.
         tx.execute(STOP, {"channel": STOP_CHANNEL, "session_id": held.session_id})
-    audit.record(tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before={"state": held.item.state}, reason=reason)
+    audit.record(tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before=stood, reason=reason)
     plans.wake(tx, held.plan.id)
     return get(tx, item_id)

@@ -8,6 +8,7 @@ from typing import assert_never
 from sqlalchemy import Connection, text
 
 from ordering import audit, items, place, plans
+from ordering.beside import NEXT, PREVIOUS, beside
 from ordering.errors import NotMovable, StaleOrder
 from ordering.model import After, Before, First, Item, Last, Place, State
 
@@ -42,6 +43,7 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
             raise StaleOrder(_around(tx, old.plan_id))
     if _stands_there(tx, old, to):
         return old
+    stood = {"position": format(old.position, "f"), **beside(tx, old.plan_id, item_id)}
     chosen = place.positions(tx, held.plan, to, 1, but=item_id)[0]
     moved = tx.execute(MOVE, {"id": item_id, "position": chosen}).scalar_one_or_none()
     if moved is None:
@@ -52,21 +54,13 @@ def move(tx: Connection, item_id: int, to: Place, *, actor: str, seen: Seen | No
         action="move",
         plan_id=old.plan_id,
         item_id=item_id,
-        before={"position": str(old.position)},
+        before=stood,
         after={"position": format(chosen, "f"), **_named(to)},
     )
     plans.wake(tx, old.plan_id)
     return replace(old, position=moved)
 
 
-NEXT = text("""
-    select id from relevo.item where plan_id = :plan_id and state = 'waiting' and id <> :but
-        and position > (select position from relevo.item where id = :anchor) order by position, id limit 1
-""")
-PREVIOUS = text("""
-    select id from relevo.item where plan_id = :plan_id and state = 'waiting' and id <> :but
-        and position < (select position from relevo.item where id = :anchor) order by position desc, id desc limit 1
-""")
 FRONT = text("select id from relevo.item where plan_id = :plan_id and state = 'waiting' and id <> :but order by position, id limit 1")
 BACK = text("""
     select id from relevo.item where plan_id = :plan_id and state = 'waiting' and id <> :but

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, TextClause, text
 
-from ordering import add, attempt, db, finish, head, lines, move, place, plans, reconcile, session, stream
+from ordering import add, attempt, beside, changes, db, finish, head, lines, move, place, plans, reconcile, session, stream
 from ordering.decide import AlreadyDone, Succeeded
 from ordering.model import NewItem
 from tests import servers
@@ -75,8 +75,8 @@ HOT: dict[str, tuple[TextClause, dict[str, Any], set[str]]] = {
     "the neighbour below": (place.BELOW, {"but": 0, "position": 30_000}, {"item_line"}),
     "the neighbour above": (place.ABOVE, {"but": 0, "position": 30_000}, {"item_line"}),
     "around a gap": (place.AROUND, {"but": 0, "low": 30_000, "reach": 64}, {"item_line"}),
-    "what a person sees behind": (move.NEXT, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
-    "what a person sees in front": (move.PREVIOUS, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
+    "what a person sees behind": (beside.NEXT, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
+    "what a person sees in front": (beside.PREVIOUS, {"but": 0, "anchor": 30_001}, {"item_waiting", "item_pkey"}),
     "the fresh order": (move.ORDER, {}, {"item_waiting"}),
     "read a claim": (attempt.READ, {}, {"item_dispatch"}),
     "same keys": (add.SAME_KEYS, {"keys": ["k1", "k7"]}, {"item_key"}),
@@ -84,6 +84,7 @@ HOT: dict[str, tuple[TextClause, dict[str, Any], set[str]]] = {
     "outstanding": (head.OUTSTANDING, {}, set()),
     "unsent": (head.TAKE_UNSENT, {"short": [], "limit": 500}, set()),
     "what a session runs": (reconcile.OPEN_DISPATCHES, {}, set()),
+    "signs of change": (changes.SEALS, {}, {"item_waiting", "item_settled_at", "dispatch_of_plan", "dispatch_ended", "item_postponed"}),
     "a page of the line": (lines.PAGE, {"position": 30_000, "id": 0, "limit": 50}, {"item_waiting"}),
 }
 

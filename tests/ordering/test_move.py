@@ -40,13 +40,13 @@ def test_every_item_to_every_place_of_a_line_of_five(tx: Connection) -> None:
 
 def test_a_move_writes_one_row_one_event_and_the_shortest_position(tx: Connection) -> None:
     plan(tx)
-    a, _, c = put(tx, 3)
+    a, b, c = put(tx, 3)
     tx.execute(text("create temp table before on commit drop as select id, position from relevo.item"))
     go(tx, c, After(a))
     changed = "select i.id, i.position from relevo.item i join before b using (id) where i.position <> b.position"
     assert tx.execute(text(changed)).all() == [(c, Decimal("1.5"))]
     trail = tx.execute(text("select before, after from relevo.event where action = 'move'")).all()
-    assert trail == [({"position": "3"}, {"position": "1.5", "after": a})]
+    assert trail == [({"position": "3", "after": b, "before": None}, {"position": "1.5", "after": a})]
 
 
 @pytest.mark.parametrize("index", range(3))
