@@ -12,8 +12,9 @@ from app import page
 from app.act import Place, act, page_at
 from app.api_call import Call, Calling
 from app.form import Fields
+from app.line_rows import rows
 from app.page import Refusal
-from ordering import glance, needs, plans
+from ordering import clock, evidence, glance, needs, plans
 from ordering.errors import Invalid
 from ordering.model import OnFailure
 from ordering.text import checked
@@ -59,12 +60,17 @@ def show(
 
     def read(tx: Connection) -> dict[str, Any]:
         found, following = glance.plans(tx, limit=PLANS, after=checked("after", after, 100), containing=containing, most=COUNTED)
-        ids = [each.id for each in found]
+        ids, now = [each.id for each in found], clock.now(tx)
+        first = glance.first_waiting(tx, ids, limit=SHOWN + 1)
         return {
             "plans": found,
             "next": following,
-            "waiting": glance.first_waiting(tx, ids, limit=SHOWN),
+            "waiting": {
+                name: rows(each[:SHOWN], now, beyond=(each[SHOWN:] or [None])[0], from_the_top=True) for name, each in first.items()
+            },
+            "beyond": {name: each[SHOWN].id for name, each in first.items() if len(each) > SHOWN},
             "unresolved": glance.first_unresolved(tx, ids, limit=1),
+            "evidence": evidence.evidence(tx, (each.head.id for each in found if each.head is not None)),
             "needs": needs.needs(tx, limit=NEEDS),
         }
 

@@ -14,10 +14,10 @@ from app.act import Place, page_at
 from app.api_call import Call, Calling
 from app.api_plans import PlanName, named
 from app.caller import Role
-from app.line_rows import rows
+from app.line_rows import row, rows
 from app.page import Refusal
 from app.plan_query import MOST_ROWS, ROWS, Query
-from ordering import evidence, glance, lines, listing
+from ordering import clock, evidence, glance, lines, listing
 from ordering.glance import Glance
 from ordering.lines import Cursor, ItemLine
 from ordering.model import UNRESOLVED
@@ -64,6 +64,7 @@ def show(request: Request, call: Call, name: str, query: Query, *, refusal: Refu
 
 
 def _whole(tx: Connection, plan: Glance, query: Query) -> dict[str, Any]:
+    now = clock.now(tx)
     # One more than is shown: whoever drops a row at the end of the page has seen what follows it, or that nothing does.
     found = lines.waiting(tx, plan.id, limit=query.rows + 1, after=Cursor.parse(query.after) if query.after else None)
     shown, beyond = found.items[: query.rows], found.items[query.rows] if len(found.items) > query.rows else None
@@ -73,12 +74,12 @@ def _whole(tx: Connection, plan: Glance, query: Query) -> dict[str, Any]:
     if plan.head is not None and plan.head.state not in UNRESOLVED:
         known.append(plan.head.id)
     return {
-        "rows": rows(shown, beyond=beyond, from_the_top=not query.after),
+        "rows": rows(shown, now, beyond=beyond, from_the_top=not query.after),
         "follower": beyond.id if beyond else None,
         "more": _more(plan, query, shown[-1]) if beyond else None,
         "unresolved": unresolved,
         "out": out,
-        "postponed": lines.postponed(tx, plan.id, limit=POSTPONED + 1),
+        "postponed": [row(item, now) for item in lines.postponed(tx, plan.id, limit=POSTPONED + 1)],
         "settled": lines.settled(tx, plan.id, limit=SETTLED),
         "evidence": evidence.evidence(tx, known),
     }

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from app import wording
 from ordering.lines import ItemLine
 
 
 @dataclass(frozen=True)
 class Row:
-    """`up` and `down`: places as the form of a move takes them, with what is seen on the other side; empty where there is none."""
+    """An item with its texts as the page has them: its position in two parts, its title cut, since when it waits and for how long.
+
+    `up` and `down`: places as the form of a move takes them, with what is seen on the other side; empty where there is none.
+    """
 
     item: ItemLine
-    up: str
-    down: str
+    whole: str
+    part: str
+    title: str
+    since: str
+    age: str
+    up: str = ""
+    down: str = ""
 
 
-def rows(items: Sequence[ItemLine], *, beyond: ItemLine | None, from_the_top: bool) -> list[Row]:
+def row(item: ItemLine, now: datetime, up: str = "", down: str = "") -> Row:
+    """The row of one item; `now` is the database's clock."""
+    whole, part = wording.place(item.position)
+    title = wording.cut(item.title or item.task)
+    return Row(item, whole, part, title, wording.iso(item.since), wording.ago(now, item.since), up, down)
+
+
+def rows(items: Sequence[ItemLine], now: datetime, *, beyond: ItemLine | None, from_the_top: bool) -> list[Row]:
     """The rows of a part of the line, behind which `beyond` follows. What lies outside is unknown, and nothing was seen there."""
     known = [*items, *([beyond] if beyond else [])]
 
@@ -28,6 +45,6 @@ def rows(items: Sequence[ItemLine], *, beyond: ItemLine | None, from_the_top: bo
         return f"{word} {known[neighbour].id}{seen}"
 
     return [
-        Row(item, up=place("before", at - 1, at - 2, ends=from_the_top), down=place("after", at + 1, at + 2, ends=beyond is None))
+        row(item, now, up=place("before", at - 1, at - 2, ends=from_the_top), down=place("after", at + 1, at + 2, ends=beyond is None))
         for at, item in enumerate(items)
     ]
