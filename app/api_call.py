@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import psycopg
@@ -56,6 +57,7 @@ class Call:
     key: str | None
     digest: str
     shell: bool
+    catalogue: Path | None
 
     @property
     def actor(self) -> str:
@@ -97,6 +99,7 @@ class Server:
     known: Known
     shell: bool  # whether items of the task shell may be added and edited at all
     connecting: CapacityLimiter
+    catalogue: Path | None = None  # the file whose entries run-all adds; it need not be there
 
 
 async def _connection(server: Server) -> Connection:
@@ -142,7 +145,9 @@ async def _call(
     connection = await _connection(server)
     bound = asyncio.get_running_loop().call_later(CALL_SECONDS, cut, connection)
     try:
-        yield Call(connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest(), server.shell)
+        yield Call(
+            connection, caller, idempotency_key if writes else None, hashlib.sha256(content).hexdigest(), server.shell, server.catalogue
+        )
     finally:
         bound.cancel()
         # In a thread: it rolls back what is open, over the network.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -12,10 +14,11 @@ from app import page
 from app.act import Place, act, page_at
 from app.api_call import Call, Calling
 from app.form import Fields
-from app.line_rows import rows
+from app.line_rows import Row, rows
 from app.page import Refusal
 from ordering import clock, evidence, glance, needs, plans
 from ordering.errors import Invalid
+from ordering.lines import ItemLine
 from ordering.model import OnFailure
 from ordering.text import checked
 
@@ -77,6 +80,10 @@ def show(
     status = refusal.status if refusal else 200
     found = call.read(read)
     return page.render(request, call, "home.html", status, here=here, refusal=refusal, ask=ask, text=text, after=after, **found)
+
+
+def _rows(found: Sequence[ItemLine], now: datetime) -> list[Row]:
+    return rows(found[:SHOWN], now, beyond=found[SHOWN] if len(found) > SHOWN else None, from_the_top=True)
 
 
 @router.post("/plans")

@@ -70,6 +70,8 @@ def changed(old: Item, form: Form) -> Edit:
     given_args = None
     if form.given("args") is not None:
         args, kwargs = given.arguments("args", form.text("args"))
+        if old.args and old.kwargs and set(kwargs) == {"args", "kwargs"}:  # as such an item's are shown
+            args, kwargs = kwargs["args"], kwargs["kwargs"]
         given_args = None if (args, kwargs) == (old.args, old.kwargs) else (args, kwargs)
 
     def other(name: str, before: str) -> str | None:

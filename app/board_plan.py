@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
-from app import page, plan_query
+from app import page, plan_asks, plan_query
 from app.act import Place, page_at
 from app.api_call import Call, Calling
 from app.api_plans import PlanName, named
@@ -48,7 +48,7 @@ def show(request: Request, call: Call, name: str, query: Query, *, refusal: Refu
 
     def read(tx: Connection) -> dict[str, Any]:
         found = glance.plan(tx, name)
-        given = {"plan": found, "query": query, "asked": glance.asked(tx, found.id, query.items) if query.ask and may else []}
+        given = {"plan": found, "query": query} | (plan_asks.asked(call, tx, found, query) if may else {})
         return given | (_filtered(tx, found, query) if query.filtered else _whole(tx, found, query))
 
     return page.render(
@@ -105,4 +105,5 @@ def _filtered(tx: Connection, plan: Glance, query: Query) -> dict[str, Any]:
     )
     given = {"text": query.text, "kind": query.kind, "state": query.state, "after": found.next}
     more = f"/plans/{plan.name}?{urlencode({name: value for name, value in given.items() if value})}" if found.next else None
-    return {"found": found.items, "more": more}
+    now = clock.now(tx)
+    return {"found": [row(item, now) for item in found.items], "more": more}

@@ -52,15 +52,20 @@ def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, ac
     plans.refuse_if_blocked(tx, held)
     held = plan_edit.edit(tx, held, _changeable(plan, held), actor=actor)
     declare(tx, plan, actor=actor)
-    left_out = dict.fromkeys(_succeeded(tx, held, [entry for entry in entries if entry.once]), ONCE)
-    if held.serial:  # a stream's run never ends
-        left_out |= _done(tx, held, entries)
-    left_out |= _unsettled(tx, held, entries)
+    left_out = not_again(tx, held, entries)
     wanted = [entry for entry in entries if entry.key not in left_out]
     added = add.add_many(tx, held.name, [entry.item() for entry in wanted], actor=actor)
     run = plans.start(tx, held.name, actor=actor)
     left = [Left(entry.key, left_out[entry.key]) for entry in entries if entry.key in left_out]
     return AllAdded(held, [each.id for each in added], left, run)
+
+
+def not_again(tx: Connection, held: Plan, entries: Sequence[Entry]) -> dict[str, str]:
+    """By key, why entries are not added by a run-all now: the state of their item, how they ended in this run, or ONCE."""
+    left_out = dict.fromkeys(_succeeded(tx, held, [entry for entry in entries if entry.once]), ONCE)
+    if held.serial:  # a stream's run never ends
+        left_out |= _done(tx, held, entries)
+    return left_out | _unsettled(tx, held, entries)
 
 
 def _changeable(plan: CataloguePlan, held: Plan) -> dict[str, Any]:

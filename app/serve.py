@@ -40,7 +40,9 @@ def serve(settings: Settings) -> int:
     readiness = Readiness({"database": partial(probe.database, database), "broker": partial(probe.broker, broker)})
     try:
         shell, local = settings.shell_over_http == "on", settings.tokens_file is None
-        app = web.application(engine, readiness, known, only_loopback=local, shell=shell, version=_version())
+        app = web.application(
+            engine, readiness, known, only_loopback=local, shell=shell, version=_version(), catalogue=settings.catalogue
+        )  # fmt: skip
         run(app, listening, readiness.look)
     finally:
         engine.dispose()

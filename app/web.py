@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 from sqlalchemy import Engine
@@ -15,6 +17,7 @@ from app import (
     api_plans,
     assets,
     board,
+    board_add,
     board_home,
     board_item,
     board_items,
@@ -36,19 +39,37 @@ CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
 ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, live.router, health.router)
-PAGES = (assets.router, board.router, board_home.router, board_plan.router, board_run.router, board_items.router, board_item.router)
+PAGES = (
+    assets.router,
+    board.router,
+    board_home.router,
+    board_plan.router,
+    board_run.router,
+    board_items.router,
+    board_item.router,
+    board_add.router,
+)
 
 
-def application(engine: Engine, readiness: Readiness, known: Known, *, only_loopback: bool, shell: bool = True, version: str = "0") -> Door:
+def application(
+    engine: Engine,
+    readiness: Readiness,
+    known: Known,
+    *,
+    only_loopback: bool,
+    shell: bool = True,
+    version: str = "0",
+    catalogue: Path | None = None,
+) -> Door:
     """The application on `engine`, whose sessions should have SESSION; `known` tells who calls.
 
     only_loopback: nobody is asked for a token, so only names of this machine are served. shell: whether an admin may let the
-    workers run commands.
+    workers run commands. catalogue: the file with what run-all adds.
     """
     app = FastAPI(
         title="Relevo", version=version, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
     )  # the framework's pages load scripts from elsewhere
-    app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS))
+    app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS), catalogue)
     app.state.readiness = readiness
     app.state.signs_in = not only_loopback
     app.state.live = Live(engine)

@@ -47,9 +47,14 @@ def register(tx: Connection, offered: Iterable[TaskInfo]) -> None:
 KNOWN = text("select name from relevo.task order by name")
 
 
+def names(tx: Connection) -> list[str]:
+    """Every task that a worker has ever offered, by name."""
+    return list(tx.execute(KNOWN).scalars())
+
+
 def require(tx: Connection, name: str) -> None:
     """Raise UnknownTask, naming the known ones, if no worker has ever offered a task of this name."""
-    known = list(tx.execute(KNOWN).scalars())
+    known = names(tx)
     if name not in known:
         raise UnknownTask(name, known)
 

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,10 +26,11 @@ def serving(
     only_loopback: bool = True,
     shell: bool = True,
     looks: dict[str, Callable[[], str | None]] | None = None,
+    catalogue: Path | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server that lives for the block."""
     readiness = Readiness(looks or LOOKS)
-    app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell)
+    app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell, catalogue=catalogue)
     listening = socket.create_server(("127.0.0.1", 0))
     server = serve.Server(serve.configured(app), readiness.look)
     url = listen.url_of(listening)
