@@ -7,6 +7,7 @@ import { dropParameters, fetched } from './page.js';
 export function taken(sent) {
   const around = sent.getElementById('scrim');
   around?.remove();
+  for (const each of sent.querySelectorAll('[inert]')) each.removeAttribute('inert'); // what lies under it, without script
   return around?.querySelector('dialog') ?? null;
 }
 
