@@ -20,6 +20,7 @@ from app import (
     cli_run,
     cli_schedule,
     cli_show,
+    cli_signals,
     cli_token,
     out,
 )
@@ -39,7 +40,13 @@ Exit codes: 0 done, 1 the work failed or is unresolved, 2 the call is wrong, 3 a
 """
 
 PANELS: dict[str, dict[str, Any]] = {
-    "Platform": {"up": cli_platform.up, "down": cli_platform.down, "status": cli_platform.status},
+    "Platform": {
+        "up": cli_platform.up,
+        "down": cli_platform.down,
+        "status": cli_platform.status,
+        "signals": cli_signals.signals,
+        "workers": cli_signals.workers,
+    },
     "Plans": {"start": cli_plan.start, "pause": cli_plan.pause, "run-all": cli_run.run_all, "repair-all": cli_run.repair_all},
     "Items": {
         "add": cli_add.add,

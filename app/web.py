@@ -15,6 +15,7 @@ from app import (
     api_item,
     api_items,
     api_plans,
+    api_signals,
     assets,
     board,
     board_add,
@@ -38,7 +39,16 @@ from app.health import Readiness
 CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
-ROUTERS = (api_plans.router, api_items.router, api_item.router, api_dead.router, api_facts.router, live.router, health.router)
+ROUTERS = (
+    api_plans.router,
+    api_items.router,
+    api_item.router,
+    api_dead.router,
+    api_facts.router,
+    api_signals.router,
+    live.router,
+    health.router,
+)
 PAGES = (
     assets.router,
     board.router,

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import said
-from ordering.model import Claimed, OnInterrupt, Outcome
+from ordering import said, tally
+from ordering.model import Claimed, OnInterrupt
 from ordering.roundtrip import together
 
 # Rule 6: touch the dispatch first, then read its items in a second statement, so that what a person changed meanwhile wins.
@@ -84,10 +84,16 @@ RELEASE_CANCELLED = text("""
 """)
 
 
-RECORD = text("""
-    insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
-    select :item_id, :number, id, session_id, coalesce(claimed_at, now()), :outcome, :counts, :reason, :error
-    from relevo.dispatch where id = :dispatch_id
+RECORD_INTERRUPTED = text(f"""
+    with recorded as (
+        insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
+        select :item_id, :number, id, session_id, coalesce(claimed_at, now()), 'interrupted', :counts, :reason, :error
+        from relevo.dispatch where id = :dispatch_id
+        returning item_id, session_id
+    ), interrupted as (
+        select recorded.session_id, i.plan_id, i.task from recorded join relevo.item i on i.id = recorded.item_id
+    )
+    {tally.INTERRUPTED}
 """)
 RESTORE = text("""
     with undone as (
@@ -114,17 +120,16 @@ def restore(tx: Connection, item_id: int, dispatch_id: UUID) -> bool:
     return tx.execute(RESTORE, {"item_id": item_id, "dispatch_id": dispatch_id}).first() is not None
 
 
-def record(
-    tx: Connection, item_id: int, number: int, dispatch_id: UUID, outcome: Outcome, *, counts: bool, reason: str, error: str | None
+def record_interrupted(
+    tx: Connection, item_id: int, number: int, dispatch_id: UUID, *, counts: bool, reason: str, error: str | None
 ) -> None:
-    """Add attempt `number` of the item to its history; `counts` tells whether it used up a try."""
+    """Add attempt `number` of the item, which was interrupted, to its history; `counts` tells whether it used up a try."""
     tx.execute(
-        RECORD,
+        RECORD_INTERRUPTED,
         {
             "item_id": item_id,
             "number": number,
             "dispatch_id": dispatch_id,
-            "outcome": outcome,
             "counts": counts,
             "reason": reason,
             "error": error,

@@ -48,6 +48,7 @@ DECIDE = text("""
         update relevo.item i set state = :state, at_head = false, dispatch_id = null, not_before = null,
             tries = case when :state = 'waiting' then 0 else i.tries end,
             replays = i.replays + case when :state = 'waiting' then 1 else 0 end,
+            due_at = case when :state = 'waiting' then now() else i.due_at end,
             settled_at = case when :state = 'waiting' then null else now() end
         from stood where i.id = stood.id and i.state in ('failed', 'interrupted')
         returning i.id, i.plan_id, stood.state, stood.attempts, stood.error, stood.dispatch_id

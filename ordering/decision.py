@@ -17,6 +17,7 @@ DECIDE = text("""
     update relevo.item set state = :state, at_head = false, dispatch_id = null, not_before = null,
         tries = case when :state = 'waiting' then 0 else tries end,
         replays = replays + case when :state = 'waiting' then 1 else 0 end,
+        due_at = case when :state = 'waiting' then now() else due_at end,
         settled_at = case when :state = 'waiting' then null else now() end
     where id = :id and state in ('failed', 'interrupted')
 """)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from ordering import audit, head, plans, steps
+from ordering import audit, head, plans, steps, tally
 from ordering.attempt import END_IF_EMPTY, LOCK_DISPATCH, RELEASE_CANCELLED, claimed, restore
 from ordering.decide import AlreadyDone, Asleep, Ended, Failed, Next, NotYet, PutBack, Succeeded, after
 from ordering.model import Claimed, Dispatch, Outcome, State
@@ -22,20 +22,24 @@ from ordering.text import RESULT_LIMIT, storable, storable_json
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the body of a claimed item ended; `began` is how long after the claim it was started."""
+    """How the body of a claimed item ended; `began` is how long after the claim it was started.
+
+    `took` is how long the body ran; None where only Postgres's clock can tell.
+    """
 
     run: Claimed
     ended: Ended
     began: timedelta = timedelta(0)
+    took: timedelta | None = None
 
 
 # One statement for all rows of the outcomes, of one item or of a hundred. A success in a stream leaves no attempt: the item itself
 # says when it began, in which dispatch, and when it was settled.
-SETTLE = text("""
+SETTLE = text(f"""
     with given as (
         select * from jsonb_to_recordset(cast(:given as jsonb)) as g (
             id bigint, state text, outcome text, counts boolean, keeps_head boolean, until timestamptz, delay float, batch_limit integer,
-            reason text, error text, result text, args text, kwargs text, began float)
+            reason text, error text, result text, args text, kwargs text, began float, took float)
     ), settled as (
         update relevo.item i set
             state = g.state, dispatch_id = null, ended_dispatch = d.id, started_at = d.claimed_at + g.began * interval '1 second',
@@ -50,8 +54,9 @@ SETTLE = text("""
             settled_at = case when g.state in ('succeeded', 'skipped') then now() end
         from given g, relevo.dispatch d
         where d.id = :dispatch_id and i.id = g.id and i.dispatch_id = d.id and i.state = 'dispatched'
-        returning i.id, i.attempts, i.started_at, d.session_id, g.outcome, g.counts, g.reason, g.error
-    ), recorded as (
+        returning i.id, i.plan_id, i.task, i.state, i.attempts, i.started_at, coalesce(i.due_at, i.created_at) as due_at,
+            d.session_id, g.outcome, g.counts, g.reason, g.error, g.took
+    ), tallied as ({tally.SETTLED}), recorded as (
         insert into relevo.attempt (item_id, number, dispatch_id, session_id, started_at, outcome, counts, reason, error)
         select id, attempts, :dispatch_id, session_id, coalesce(started_at, now()), outcome, counts, reason, error
         from settled where outcome = 'failed' or (outcome = 'succeeded' and :serial)
@@ -123,6 +128,7 @@ def _row(verdict: Verdict, following: Next) -> dict[str, Any]:
     row = {
         "id": verdict.run.item_id,
         "began": verdict.began.total_seconds(),
+        "took": None if verdict.took is None else verdict.took.total_seconds(),
         "state": following.state,
         "outcome": following.outcome,
         "counts": following.counts,

@@ -30,7 +30,8 @@ FEED_SERIAL = text(f"""
         from due left join relevo.task t on t.name = due.task
         returning id, plan_id, queue, task
     )
-    update relevo.item set state = 'dispatched', at_head = true, dispatch_id = d.id, not_before = null
+    update relevo.item set state = 'dispatched', at_head = true, dispatch_id = d.id, not_before = null,
+        due_at = coalesce(item.not_before, due_at)
     from due, d where item.id = due.id and item.state = 'waiting'
     returning {OUT}
 """)
@@ -91,7 +92,7 @@ LOCK_TO_WAKE = text("""
     order by id for no key update skip locked
 """)
 WAKE_POSTPONED = text("""
-    update relevo.item set state = 'waiting', not_before = null
+    update relevo.item set state = 'waiting', due_at = not_before, not_before = null
     where id in (select id from relevo.item where state = 'postponed' and not_before <= now() and plan_id = any(:plans)
                  order by not_before limit :limit for no key update skip locked) and state = 'postponed'
     returning plan_id
@@ -108,7 +109,7 @@ def wake_postponed(tx: Connection, limit: int = 1000) -> set[int]:
 
 
 RELEASE = text("""
-    update relevo.item set not_before = null
+    update relevo.item set due_at = not_before, not_before = null
     where id in (
         select i.id from relevo.item i join relevo.plan p on p.id = i.plan_id and p.concurrency > 1
         where i.state = 'waiting' and i.not_before <= now() order by i.not_before limit :limit for no key update of i skip locked

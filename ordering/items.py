@@ -13,7 +13,7 @@ from ordering import attempt, audit, clock, plans
 from ordering.attempt import END_IF_EMPTY
 from ordering.beside import beside
 from ordering.errors import Invalid, NotAllowed, UnknownItem
-from ordering.model import Item, Json, OnInterrupt, Outcome, Plan, State
+from ordering.model import Item, Json, OnInterrupt, Plan, State
 from ordering.roundtrip import together
 from ordering.text import ARGS_LIMIT, checked, checked_json, visible
 
@@ -167,6 +167,7 @@ POSTPONE = text("""
     update relevo.item set
         state = case when :until > now() then 'postponed' else 'waiting' end,
         not_before = case when :until > now() then cast(:until as timestamptz) end,
+        due_at = case when state = 'postponed' and :until <= now() then now() else due_at end,
         at_head = false, dispatch_id = null
     where id = :id and state in ('waiting', 'postponed', 'dispatched')
 """)
@@ -236,7 +237,7 @@ def cancel(tx: Connection, item_id: int, *, actor: str, reason: str = "") -> Ite
     if held.dispatch_id is not None and not running:
         tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
     if running and held.dispatch_id is not None:
-        attempt.record(tx, item_id, number, held.dispatch_id, Outcome.INTERRUPTED, counts=False, reason="cancelled", error=reason or None)
+        attempt.record_interrupted(tx, item_id, number, held.dispatch_id, counts=False, reason="cancelled", error=reason or None)
         # The dispatch stays open, and with it the head, until the process has let go: never two bodies of a serial plan.
         tx.execute(STOP, {"channel": STOP_CHANNEL, "session_id": held.session_id})
     audit.record(tx, actor=actor, action="cancel", plan_id=held.plan.id, item_id=item_id, before=stood, reason=reason)

@@ -12,10 +12,10 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, Row, text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import attempt, audit, db, finish, plans, said
+from ordering import attempt, audit, db, finish, plans, said, tally
 from ordering.attempt import END_DISPATCH, LOCK_DISPATCH, RELEASE_CANCELLED
 from ordering.decide import Failed, runs_again
-from ordering.model import OnInterrupt, Outcome
+from ordering.model import OnInterrupt
 from ordering.session import LOCK_CLASS, Session, unlocked
 
 Alive = Callable[[Session], bool | None]  # True: that very process lives; False: it is gone; None: cannot be told from here
@@ -94,7 +94,7 @@ def interrupt(tx: Connection, session: Session, *, reason: str, counts: bool, di
         counted = counts and alone
         values = {"dispatch_id": dispatch.id, "evidence": evidence, "counted": int(counted), "suspect": counts}
         for row in tx.execute(INTERRUPT, values).all():
-            attempt.record(tx, row.id, row.attempts, dispatch.id, Outcome.INTERRUPTED, counts=counted, reason=reason, error=evidence)
+            attempt.record_interrupted(tx, row.id, row.attempts, dispatch.id, counts=counted, reason=reason, error=evidence)
             audit.record(
                 tx,
                 actor="relevo",
@@ -111,9 +111,13 @@ def _fail(tx: Connection, dispatch_id: UUID, cut: str) -> None:
         finish.finish(tx, run, Failed(reason=cut, error=cut))
 
 
-REQUEUE = text("""
-    update relevo.item set state = 'waiting', at_head = false, dispatch_id = null, not_before = null
-    where id = :item_id and dispatch_id = :dispatch_id and state = 'interrupted' returning id
+REQUEUE = text(f"""
+    with requeued as (
+        update relevo.item set state = 'waiting', at_head = false, dispatch_id = null, not_before = null, due_at = now()
+        where id = :item_id and dispatch_id = :dispatch_id and state = 'interrupted'
+        returning cast(:session_id as integer) as session_id, plan_id, task
+    )
+    {tally.REQUEUED}
 """)
 CUT = text(f"""
     select i.id, i.state, i.tries, {said.MAX_ATTEMPTS} as max_attempts, {said.ON_INTERRUPT} as on_interrupt
@@ -135,7 +139,7 @@ def close(tx: Connection, session_id: int, *, proved: bool, again: Sequence[Row[
             if row.state == "cancelled":
                 tx.execute(RELEASE_CANCELLED, {"item_id": row.id, "dispatch_id": dispatch.id})
             elif row.state == "interrupted" and runs_again(OnInterrupt(row.on_interrupt), row.tries, row.max_attempts):
-                tx.execute(REQUEUE, {"item_id": row.id, "dispatch_id": dispatch.id})
+                tx.execute(REQUEUE, {"item_id": row.id, "dispatch_id": dispatch.id, "session_id": session_id})
                 audit.record(
                     tx,
                     actor="relevo",
@@ -151,6 +155,7 @@ def close(tx: Connection, session_id: int, *, proved: bool, again: Sequence[Row[
             tx.execute(END_DISPATCH, {"dispatch_id": dispatch.id})
         plans.wake(tx, dispatch.plan_id)
     tx.execute(CLOSE, {"id": session_id})
+    tally.fold(tx, session_id)
 
 
 AWAIT_LOCK = text(f"select pg_advisory_xact_lock({LOCK_CLASS}, :id)")

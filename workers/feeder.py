@@ -24,6 +24,7 @@ from workers.celeryapp import celery
 from workers.listening import listening
 from workers.pruning import Pruner
 from workers.publish import BrokerUnavailable, Publisher
+from workers.sampling import Sampler
 from workers.settings import Settings
 from workers.ticking import Ticker
 
@@ -60,7 +61,7 @@ class Feeder:
         """Listen and make rounds until stopped; a database or broker that is away is waited for."""
         logger.info("ready: feeding")
         self._look_at_policy()
-        with Pruner(self._engine):
+        with Pruner(self._engine), Sampler(self._engine):
             self._feed_on()
         logger.info("stopped")
 

@@ -68,7 +68,8 @@ class Outcomes:
         self.last = ended
         self._session.ended(run.item_id)
         with self._guard:
-            self._ended.append(Verdict(run, ended, timedelta(seconds=self._began - self._claimed)))
+            began, took = self._began - self._claimed, time.monotonic() - self._began
+            self._ended.append(Verdict(run, ended, timedelta(seconds=began), timedelta(seconds=took)))
 
     def give_back(self) -> None:
         """What no body has begun goes back, for whoever is free; to be recorded with the rest."""
