@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,9 +22,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.responses import Response
 
+from app.buckets import Buckets
 from app.caller import Caller, Known, Role
 from app.door import BODY, WRITES
 from app.problem import Refused
+from app.refusals import CALLER
 from app.show import shallow
 from ordering import calls, db
 from ordering.errors import DatabaseUnreachable
@@ -31,6 +34,7 @@ from ordering.errors import DatabaseUnreachable
 T = TypeVar("T")
 CONNECT_SECONDS = 2.5  # for a connection: a full pool, a server that is away or a network that drops everything
 CALL_SECONDS = 20.0  # for all that a call does in Postgres; a server that hangs bounds nothing itself
+RATE, BURST = 200.0, 1000.0  # calls of one caller: a second, and at once
 PAGE, LONGEST_PAGE = 100, 500  # items of a list
 REPLAYED = "Idempotent-Replayed"
 
@@ -100,6 +104,7 @@ class Server:
     shell: bool  # whether items of the task shell may be added and edited at all
     connecting: CapacityLimiter
     catalogue: Path | None = None  # the file whose entries run-all adds; it need not be there
+    pace: Buckets = field(default_factory=lambda: Buckets(RATE, BURST))
 
 
 async def _connection(server: Server) -> Connection:
@@ -139,6 +144,10 @@ async def _call(
 ) -> AsyncIterator[Call]:
     server: Server = request.app.state.server
     caller = await to_thread.run_sync(server.known, request)
+    request.scope[CALLER] = caller.name
+    wait = server.pace.take(caller.name)
+    if wait > 0:
+        raise Refused(429, f"{RATE:g} calls a second are served to one caller; wait a moment.", {"Retry-After": str(math.ceil(wait))})
     writes = request.method in WRITES
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")

@@ -107,11 +107,13 @@ class Door:
         if path.startswith("/api/"):
             if kind != "application/json":
                 raise Refused(415, "Content-Type: must be application/json, also where there is no body.")
+            if "relevo=" in headers.get("cookie", "") and "authorization" not in headers and not _from_here(headers):
+                raise Refused(403, "A call with the login's cookie must say which page it comes from (Origin); programs send their token.")
             return
         if kind != "application/x-www-form-urlencoded":
             raise Refused(415, "Content-Type: must be application/x-www-form-urlencoded; programs use the routes below /api.")
         # Any page may send a form without asking first, so a form must say that it comes from a page of ours.
-        if "origin" not in headers and headers.get("sec-fetch-site") != "same-origin":
+        if not _from_here(headers):
             raise Refused(403, "The form does not say which page it comes from (Origin), so it is not taken.")
 
     def _reserve(self, path: str, headers: Headers) -> int:
@@ -160,6 +162,11 @@ async def _drained(headers: Headers, receive: Receive) -> bool:
                 if message["type"] != "http.request" or not message.get("more_body", False):
                     return bool(message["type"] == "http.request")
     return False
+
+
+def _from_here(headers: Headers) -> bool:
+    """Whether a browser says that the request comes from a page of ours; a foreign Origin was refused before."""
+    return "origin" in headers or headers.get("sec-fetch-site") == "same-origin"
 
 
 def _netloc(origin: str) -> str:

@@ -21,6 +21,7 @@ from app.audience import Live
 from app.caller import Role
 from app.listeners import Listener, parsed
 from app.problem import Refused
+from app.refusals import CALLER
 from app.schemas import BIGGEST_ID, ReasonBody, UndoBody
 from ordering import plans, trail, undo
 from ordering.model import Item
@@ -104,6 +105,7 @@ async def stream(
 async def admitted(server: Server, request: Request) -> None:
     """Raise Refused unless the caller may look."""
     caller = await to_thread.run_sync(server.known, request)
+    request.scope[CALLER] = caller.name
     caller.require(Role.VIEW, "This")
 
 

@@ -79,6 +79,7 @@ OF_STATUS: Mapping[int, Kind] = {
     408: Kind("too-slow", "The request did not come in time", 408),
     413: Kind("too-large", "The request is too large", 413),
     415: Kind("wrong-content-type", "The content type cannot be read", 415),
+    429: Kind("too-many", "Too many calls", 429),
     421: Kind("wrong-host", "This host is not served here", 421),
     503: BUSY,
 }

@@ -24,6 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 LINE = re.compile(rf"({NAME.pattern})\s+(view|operate|admin)\s+([0-9a-f]{{64}})(\s+\S+)?")
 BYTES = 32  # of chance in a token: nothing to guess, so a plain hash of it is enough
 PREFIX = "relevo_"
+COOKIE = "relevo"
 SIZE_LIMIT = 1_000_000  # bytes
 
 
@@ -53,7 +54,10 @@ def read(path: Path) -> dict[str, Caller]:
 
 
 class Tokens:
-    """Tells who calls by the token that they show (`Authorization: Bearer ...`). Raises SettingsError if the file cannot be used."""
+    """Tells who calls by the token that they show: `Authorization: Bearer ...`, else the cookie of the login.
+
+    Raises SettingsError if the file cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,7 +66,20 @@ class Tokens:
 
     def __call__(self, request: Request) -> Caller:
         """The caller. Raises Refused: 401 without a token that is known, 503 while the file cannot be read."""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        header = request.headers.get("authorization")
+        if header is None:
+            token = request.cookies.get(COOKIE, "")
+        else:
+            scheme, _, shown = header.partition(" ")
+            token = shown.strip() if scheme.lower() == "bearer" else ""
+        caller = self.caller_of(token)
+        if caller is None:
+            wrong = "The token is not known" if token else "A token is needed"
+            raise Refused(401, f"{wrong}: send one as `Authorization: Bearer TOKEN`, or sign in.", {"WWW-Authenticate": "Bearer"})
+        return caller
+
+    def caller_of(self, token: str) -> Caller | None:
+        """Whose token this is, if anybody's. Raises Refused: 503 while the file cannot be read."""
         stamp = self._stamp_now()
         if stamp != self._stamp or stamp is None:
             # Nobody gets in by a file that cannot be read, and whoever was taken out of it is out.
@@ -71,10 +88,7 @@ class Tokens:
             except SettingsError:
                 self._known, self._stamp = {}, None
                 raise Refused(503, "The tokens file cannot be read now.") from None
-        caller = self._known.get(_hash(token.strip())) if scheme.lower() == "bearer" else None
-        if caller is None:
-            raise Refused(401, "A token is needed: send it as `Authorization: Bearer TOKEN`.", {"WWW-Authenticate": "Bearer"})
-        return caller
+        return self._known.get(_hash(token))
 
     def _stamp_now(self) -> tuple[int, int, int] | None:
         try:

@@ -27,6 +27,7 @@ from app import (
     health,
     language,
     live,
+    login,
     page,
     problem,
 )
@@ -35,6 +36,8 @@ from app.audience import Live
 from app.caller import Known
 from app.door import Door
 from app.health import Readiness
+from app.refusals import Refusals
+from app.tokens import Tokens
 
 CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
@@ -52,6 +55,7 @@ ROUTERS = (
 PAGES = (
     assets.router,
     board.router,
+    login.router,
     board_home.router,
     board_plan.router,
     board_run.router,
@@ -81,11 +85,13 @@ def application(
     )  # the framework's pages load scripts from elsewhere
     app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS), catalogue)
     app.state.readiness = readiness
-    app.state.signs_in = not only_loopback
+    app.state.signs_in = isinstance(known, Tokens)
     app.state.live = Live(engine)
     for router in (*ROUTERS, *PAGES):
         app.include_router(router)
-    problem.install(app, page.answering)
+    app.state.wrong_tokens = login.wrong_tokens()
+    answering = Refusals(page.answering)
+    problem.install(app, answering)
     api_docs.install(app)
     language.load()
-    return Door(app, page.answering, only_loopback=only_loopback, stop=app.state.live.stop)
+    return Door(app, answering, only_loopback=only_loopback, stop=app.state.live.stop)
