@@ -29,7 +29,7 @@ class Problem(BaseModel):
     detail: str
 
 
-ALWAYS = (401, 403, 421, 429, 503)
+ALWAYS = (401, 403, 421, 429, 431, 503)
 OF_WRITES = (400, 408, 413, 415)
 
 

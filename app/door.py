@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.problem import Answering, Refused
 
+HEAD_LIMIT = 2**15  # bytes of headers, also where they come in one piece
 BODY_LIMIT = 2**20  # bytes
 BULK_LIMIT = 16 * 2**20  # bytes, of a list of items
 HELD_LIMIT = 128 * 2**20  # bytes of bodies that are in memory at a time
@@ -91,6 +92,8 @@ class Door:
         return Request({**scope, "app": self._app})
 
     def _check(self, method: str, path: str, headers: Headers) -> None:
+        if sum(len(name) + len(value) for name, value in headers.raw) > HEAD_LIMIT:
+            raise Refused(431, f"The headers have more than {HEAD_LIMIT} bytes; send less.")
         host = headers.get("host", "")
         if self._only_loopback and not is_loopback(_hostname(host)):
             raise Refused(421, f"The server answers to localhost only and not to {host[:100]!r}; a tokens file lets it serve other names.")

@@ -81,6 +81,7 @@ OF_STATUS: Mapping[int, Kind] = {
     415: Kind("wrong-content-type", "The content type cannot be read", 415),
     429: Kind("too-many", "Too many calls", 429),
     421: Kind("wrong-host", "This host is not served here", 421),
+    431: Kind("headers-too-large", "The headers are too large", 431),
     503: BUSY,
 }
 

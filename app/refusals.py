@@ -14,7 +14,7 @@ from app.terminal_text import one_line
 
 logger = logging.getLogger(__name__)
 CALLER = "relevo.caller"  # where the scope has the caller's name, once it is known
-LOGGED = frozenset({400, 401, 403, 408, 413, 415, 421, 429})
+LOGGED = frozenset({400, 401, 403, 408, 413, 415, 421, 429, 431})
 QUIET_SECONDS = 60.0
 KINDS = 1_000  # that are remembered
 
@@ -44,6 +44,6 @@ class Refusals:
         if len(self._seen) >= KINDS:
             self._seen.clear()
         self._seen[kind] = (now, 0)
-        asked = one_line(f"{request.method} {request.url.path}", 200)
+        asked = one_line(f"{request.method} {request.scope['path']}", 200)
         since = f" ({more} more like it since the last line)" if more else ""
         logger.warning("Refused (%d) to %s: %s: %s%s", error.status_code, one_line(who, 300), asked, one_line(str(error.detail)), since)

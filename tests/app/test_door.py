@@ -164,7 +164,7 @@ def test_only_so_much_is_held_at_a_time(api: httpx.Client, monkeypatch: pytest.M
         b"GET /api/plans HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n",
         b"POST /api/plans HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
         b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
+        b"GET /api/plans HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
     ],
     ids=lambda content: repr(content[:30]),
 )
