@@ -53,11 +53,19 @@ def page_at(path: str) -> Callable[[Show], Show]:
     return register
 
 
-def act(request: Request, call: Call, form: Form, verb: Callable[[Connection], Any], *, back: str = "/", to: str | None = None) -> Response:
+def act(
+    request: Request,
+    call: Call,
+    form: Form,
+    verb: Callable[[Connection], Any],
+    *,
+    back: str = "/",
+    to: str | Callable[[], str] | None = None,
+) -> Response:
     """Run `verb` and send the person back to the page that the form came from, which then says what was done.
 
     A refusal is answered by that page, rendered fresh, with the sentence, the status, and what was written in the form. `back`: the
-    page where the form names none. `to`: where to go when it worked, if not back.
+    page where the form names none. `to`: where to go when it worked, if not back; asked once it has.
     """
     language.speak(language.of(request))
     came_from = form.back(back)
@@ -74,7 +82,7 @@ def act(request: Request, call: Call, form: Form, verb: Callable[[Connection], A
         if isinstance(error, DBAPIError) and db.is_disconnect(error):
             raise
         return again(request, call, came_from, page.refusal(problem.told(error), request.url.path, form))
-    return page.to(page.with_query(to or came_from, done=event, left=",".join(map(str, left)) or None))
+    return page.to(page.with_query((to() if callable(to) else to) or came_from, done=event, left=",".join(map(str, left)) or None))
 
 
 class Left(list[int]):

@@ -11,7 +11,7 @@ from itertools import pairwise
 Span = tuple[datetime, datetime]
 CUT_SHARE = 0.6  # a pause longer than this part of what was worked is cut
 CUT_LEAST = timedelta(seconds=20)  # shorter ones never are
-CUT_WIDTH, ALL_CUTS = 13.0, 52.0  # percent of one cut, and of all together
+CUT_WIDTH, ALL_CUTS = 16.0, 52.0  # percent of one cut, and of all together
 APART = 11.0  # percent between two labels
 NICE = (
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,

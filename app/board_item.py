@@ -99,6 +99,16 @@ def postpone(request: Request, call: Calling, item: ItemId, form: Fields) -> Res
     return act(request, call, form, verb)
 
 
+@router.post("/wake")
+def wake(request: Request, call: Calling, item: ItemId, form: Fields) -> Response:
+    """Let it go on now: a sleep, a postponement or a backoff ends."""
+
+    def verb(tx: Connection) -> None:
+        items.postpone(tx, item, clock.now(tx), actor=call.actor, reason=form.text("reason").strip())
+
+    return act(request, call, form, verb, back=f"/items/{item}")
+
+
 @router.post("/cancel")
 def cancel(request: Request, call: Calling, item: ItemId, form: Fields) -> Response:
     """Settle it; a running body is stopped."""

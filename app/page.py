@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app import assets, frame, language, problem, wording
+from app import assets, event_words, frame, language, problem, wording
 from app.api_call import Call
 from app.caller import Role
 from app.form import Form
@@ -27,7 +27,7 @@ POLICY = (
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin", "Vary": "Accept-Language, Cookie"}
 NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/favicon.ico")
 # Parameters that are not part of a page's own address: what has just been done, and which dialog is open, about which items.
-PASSING = ("done", "left")
+PASSING = ("done", "left", "decided", "verb", "more")
 OF_DIALOG = ("ask", "item")
 
 
@@ -44,7 +44,13 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.install_gettext_callables(language.gettext, language.ngettext, newstyle=True)  # type: ignore[attr-defined]  # by the extension
-    made.globals |= {"asset": assets.address, "languages": language.NAMES, "wording": wording, "quoted": lambda text: quote(text, safe="")}
+    made.globals |= {
+        "asset": assets.address,
+        "languages": language.NAMES,
+        "wording": wording,
+        "event_words": event_words,
+        "quoted": lambda text: quote(text, safe=""),
+    }
     made.filters |= {
         "number": wording.number,
         "span": wording.length,
@@ -55,6 +61,7 @@ def environment() -> Environment:
         "state_icon": wording.icon,
         "kind_icon": wording.kind_icon,
         "plain_position": wording.plain_position,
+        "percent": lambda share: f"{share:.2f}%",
     }
     return made
 

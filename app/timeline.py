@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from app.axis import Axis, Label, Span, axis, labels
-from ordering.history import AttemptView, History, StepView
+from ordering.history import History, StepView
 from ordering.model import SETTLED, Outcome, State, StepKind
 
 THIN = 0.4  # percent: no bar is thinner, or nobody would see it
@@ -61,6 +61,17 @@ class TimeLine:
     worked: timedelta
 
 
+@dataclass(frozen=True)
+class Tried:
+    """Something ran from `began` to `ended` (None: it runs). `slept`: it ended by falling asleep, and is no attempt that has ended."""
+
+    number: int
+    began: datetime
+    ended: datetime | None
+    outcome: Outcome | None
+    slept: bool = False
+
+
 @dataclass
 class _Drawing:
     history: History
@@ -87,15 +98,16 @@ class _Drawing:
 
 def _middle(axis: Axis, cut: Span, now: datetime) -> float:
     a, b = cut
-    begin = axis.x(now) + 4 if a < now < b else axis.x(a)
-    return (min(begin, axis.x(b) - 1) + axis.x(b)) / 2
+    end = axis.x(b)
+    begin = min(axis.x(now) + 4 if a < now < b else axis.x(a), end - 1)
+    return begin + (end - begin) * 0.4  # a label may stand at the end
 
 
 def timeline(history: History) -> TimeLine | None:
     """The lines of an item that has begun; None of one that has not."""
     now = history.now
-    attempts = [each for each in history.attempts if each.started_at is not None]
-    spans = [(each.started_at, each.ended_at or now) for each in attempts]
+    attempts = _tried(history)
+    spans = [(each.began, each.ended or now) for each in attempts]
     worked = sum(((b - a) for a, b in spans), timedelta())
     spans += [(each.started_at, each.ended_at or now) for each in history.steps if each.kind is StepKind.STEP]
     if not spans:
@@ -108,7 +120,7 @@ def timeline(history: History) -> TimeLine | None:
         if history.item.state in (State.WAITING, State.POSTPONED) and history.item.not_before is not None:
             ends.append(history.item.not_before)
     drawing = _Drawing(history, axis(spans, begin, max(ends)))
-    drawing.resumes = _resumes(history, drawing.axis)
+    drawing.resumes = _resumes(attempts, drawing.axis)
     shown = [_whole(drawing, attempts), *(_step(drawing, attempts, each) for each in history.steps)]
     behind = _behind(drawing, attempts)
     return TimeLine(
@@ -123,6 +135,26 @@ def timeline(history: History) -> TimeLine | None:
     )
 
 
+def _tried(history: History) -> list[Tried]:
+    """What was tried, in its order: the attempts, and what ran of one before it fell asleep, of which only its steps tell."""
+    found = [Tried(each.number, each.started_at, each.ended_at, each.outcome) for each in history.attempts]
+    for step in history.steps:
+        if step.kind is StepKind.SLEEP or step.ended_at is None:
+            continue
+        known = next((each for each in found if each.number == step.attempt and each.began <= step.started_at), None)
+        if known is not None and (known.slept is False or _awake(history, known, step)):
+            if known.slept and known.ended is not None:
+                found[found.index(known)] = replace(known, ended=max(known.ended, step.ended_at))
+            continue
+        found.append(Tried(step.attempt, step.started_at, step.ended_at, Outcome.SUCCEEDED, slept=True))
+    return sorted(found, key=lambda each: (each.began, each.number))
+
+
+def _awake(history: History, known: Tried, step: StepView) -> bool:
+    """Whether no sleep lies between what is known to have run and the step."""
+    return not any(each.kind is StepKind.SLEEP and known.began <= each.started_at < step.started_at for each in history.steps)
+
+
 def _asleep_until(step: StepView, now: datetime) -> datetime:
     return step.ended_at or step.wake_at or now
 
@@ -130,23 +162,22 @@ def _asleep_until(step: StepView, now: datetime) -> datetime:
 ENDED = {Outcome.SUCCEEDED: Drawn.OK, Outcome.FAILED: Drawn.FAILED, Outcome.INTERRUPTED: Drawn.LOST, None: Drawn.RUNNING}
 
 
-def _whole(drawing: _Drawing, attempts: Sequence[AttemptView]) -> Line:
+def _whole(drawing: _Drawing, attempts: Sequence[Tried]) -> Line:
     """The attempts one behind the other, with what lies between two of them."""
     now, bars = drawing.history.now, []
     for index, each in enumerate(attempts):
-        end = each.ended_at or now
         if index and attempts[index - 1].outcome is Outcome.FAILED:
-            bars.append(drawing.bar(Drawn.WAIT, attempts[index - 1].ended_at or now, each.started_at))
-        bars.append(drawing.bar(ENDED[each.outcome], each.started_at, end))
+            bars.append(drawing.bar(Drawn.WAIT, attempts[index - 1].ended or now, each.began))
+        bars.append(drawing.bar(ENDED[each.outcome], each.began, each.ended or now))
     item = drawing.history.item
     last = attempts[-1] if attempts else None
     if item.state is State.WAITING and last is not None and last.outcome is Outcome.FAILED:
-        bars.append(drawing.bar(Drawn.WAIT, last.ended_at or now, item.not_before or now))
-    took = sum((((each.ended_at or now) - each.started_at) for each in attempts), timedelta())
+        bars.append(drawing.bar(Drawn.WAIT, last.ended or now, item.not_before or now))
+    took = sum((((each.ended or now) - each.began) for each in attempts), timedelta())
     return Line(None, None, item.state, bars, took)
 
 
-def _step(drawing: _Drawing, attempts: Sequence[AttemptView], step: StepView) -> Line:
+def _step(drawing: _Drawing, attempts: Sequence[Tried], step: StepView) -> Line:
     now = drawing.history.now
     if step.kind is StepKind.SLEEP:
         end = _asleep_until(step, now)
@@ -156,56 +187,50 @@ def _step(drawing: _Drawing, attempts: Sequence[AttemptView], step: StepView) ->
     bars, before = [], [each for each in drawing.history.steps if each.number < step.number]
     for each in attempts:
         # An attempt that ended at this step: those before it were done by then, and this one was tried again later.
-        if each.ended_at is None or each.number >= step.attempt or any(other.attempt > each.number for other in before):
+        if each.ended is None or each.slept or each.number >= step.attempt or any(other.attempt > each.number for other in before):
             continue
-        began = max([each.started_at, *(other.ended_at for other in before if other.attempt == each.number and other.ended_at)])
+        began = max([each.began, *(other.ended_at for other in before if other.attempt == each.number and other.ended_at)])
         if each.outcome is Outcome.INTERRUPTED:
-            bars.append(drawing.bar(Drawn.LOST, began, each.ended_at))
+            bars.append(drawing.bar(Drawn.LOST, began, each.ended))
         elif each.outcome is Outcome.FAILED and step.failures:
-            bars.append(drawing.bar(Drawn.FAILED, began, each.ended_at))
-            again = next((other.started_at for other in attempts if other.number > each.number), None)
+            bars.append(drawing.bar(Drawn.FAILED, began, each.ended))
+            again = next((other.began for other in attempts if other.number > each.number), None)
             if again is not None:
-                bars.append(drawing.bar(Drawn.WAIT, each.ended_at, again))
+                bars.append(drawing.bar(Drawn.WAIT, each.ended, again))
     failed = not step.done or step.error is not None
     end = step.ended_at or now
     bars.append(drawing.bar(Drawn.FAILED if failed else Drawn.OK, step.started_at, end))
     if step.done:
-        bars += [drawing.mark(Drawn.REUSED, at) for at in drawing.resumes if at > end]
+        bars += [drawing.mark(Drawn.REUSED, at) for at in drawing.resumes if at >= end]
     return Line(step.name, step, "failed" if failed else "succeeded", bars, end - step.started_at)
 
 
-def _resumes(history: History, axis: Axis) -> list[datetime]:
+def _resumes(attempts: Sequence[Tried], axis: Axis) -> list[datetime]:
     """When the body began again and was handed stored results; of two that fall together on the axis, one."""
-    starts = [each.started_at for each in history.attempts]
-    # An attempt that slept is one attempt: its row has the time of its last beginning, and the sleeps before tell of the others.
-    starts += [
-        each.ended_at for each in history.steps
-        if each.kind is StepKind.SLEEP and each.ended_at is not None and any(other.number > each.number for other in history.steps)
-    ]  # fmt: skip
     kept: list[datetime] = []
-    for at in sorted(starts):
-        if not kept or axis.x(at) - axis.x(kept[-1]) > 1.5:
-            kept.append(at)
+    for each in attempts:
+        if not kept or axis.x(each.began) - axis.x(kept[-1]) > 1.5:
+            kept.append(each.began)
     return kept
 
 
-def _behind(drawing: _Drawing, attempts: Sequence[AttemptView]) -> Line | None:
+def _behind(drawing: _Drawing, attempts: Sequence[Tried]) -> Line | None:
     """What the running body is at, behind its last recorded step; its name is known when it ends."""
     history = drawing.history
     if history.item.state is not State.RUNNING or not history.steps or not attempts:
         return None
-    began = max(each for each in (attempts[-1].started_at, history.steps[-1].ended_at) if each is not None)
+    began = max(each for each in (attempts[-1].began, history.steps[-1].ended_at) if each is not None)
     return Line(None, None, "running", [drawing.bar(Drawn.RUNNING, began, history.now)], history.now - began)
 
 
-def _bands(drawing: _Drawing, attempts: Sequence[AttemptView]) -> list[Bar]:
+def _bands(drawing: _Drawing, attempts: Sequence[Tried]) -> list[Bar]:
     """From each cut to the next attempt, or to now: no worker had it."""
     found = []
     for index, each in enumerate(attempts):
-        if each.outcome is Outcome.INTERRUPTED and each.ended_at is not None:
-            following = attempts[index + 1].started_at if index + 1 < len(attempts) else None
+        if each.outcome is Outcome.INTERRUPTED and each.ended is not None:
+            following = attempts[index + 1].began if index + 1 < len(attempts) else None
             end = following or (drawing.history.now if drawing.history.item.state not in SETTLED else None)
             if end is not None:
-                x = drawing.axis.x(each.ended_at)
+                x = drawing.axis.x(each.ended)
                 found.append(Bar(Drawn.LOST, x, max(0.0, drawing.axis.x(end) - x)))
     return found

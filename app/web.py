@@ -30,6 +30,7 @@ from app import (
     login,
     page,
     problem,
+    records,
 )
 from app.api_call import Server
 from app.audience import Live
@@ -87,7 +88,7 @@ def application(
     app.state.readiness = readiness
     app.state.signs_in = isinstance(known, Tokens)
     app.state.live = Live(engine)
-    for router in (*ROUTERS, *PAGES):
+    for router in (*ROUTERS, *PAGES, *records.ROUTERS):
         app.include_router(router)
     app.state.wrong_tokens = login.wrong_tokens()
     answering = Refusals(page.answering)

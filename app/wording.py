@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from babel.dates import format_datetime
+from babel.dates import format_date, format_datetime
 from babel.numbers import format_decimal
 
 from app import language
 from app.language import gettext as _
+from ordering.cron import zone
 
 TITLE_SHOWN = 240  # characters of a title in a list; the item's page has it whole
 
@@ -134,3 +135,23 @@ def policy(word: str) -> str:
 def kind_icon(kind: str) -> str:
     """The name of the icon for a kind; other words than the usual ones share one."""
     return kind if kind in ("fix", "feature", "audit") else "task"
+
+
+def took(length: timedelta) -> str:
+    """How long something took, as finely as it matters: 240 ms, 1.8 s, 8 min 37 s."""
+    seconds = max(0.0, length.total_seconds())
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    if seconds < 60:
+        return f"{number(round(seconds, 1))} s"
+    return exact(seconds)
+
+
+def day(when: datetime) -> str:
+    """The day of a moment, in UTC."""
+    return str(format_date(when.astimezone(UTC), "long", locale=language.spoken()))
+
+
+def in_zone(when: datetime, timezone: str) -> str:
+    """A moment as clocks in that time zone say it, with the day of the week."""
+    return str(format_datetime(when.astimezone(zone(timezone)), "EEE d MMM HH:mm", locale=language.spoken()))

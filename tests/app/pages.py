@@ -60,6 +60,11 @@ def words(html: str) -> str:
     return " ".join("".join(reader.found).split())
 
 
+def cells(html: str) -> str:
+    """As `words`, with a space wherever a tag stands: cells of a table do not run into each other."""
+    return words(re.sub("(<[^>]*>)", r" \1", html))
+
+
 def region(page: str, id: str) -> str:
     """The element with this id, from its tag to its end tag."""
     start = re.search(rf'<(\w+)[^>]*\bid="{re.escape(id)}"', page)

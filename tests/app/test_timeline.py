@@ -12,8 +12,8 @@ from ordering.model import Item, Outcome, State, StepKind
 START = datetime(2030, 1, 31, 9, 0, tzinfo=UTC)
 ITEM = Item(
     id=1, plan_id=1, plan="flows", position=Decimal(1), state=State.SUCCEEDED, at_head=False, task="provision", args=[], kwargs={},
-    title="", kind="", key=None, entry=None, repairs=None, fact=None, not_before=None, on_interrupt=None, max_attempts=None, attempts=1, tries=1,
-    replays=0, error=None, result=None, created_at=START, settled_at=None,
+    title="", kind="", key=None, entry=None, repairs=None, fact=None, not_before=None, on_interrupt=None, max_attempts=None, attempts=1,
+    tries=1, replays=0, error=None, result=None, created_at=START, settled_at=None,
 )  # fmt: skip
 
 
@@ -103,6 +103,7 @@ def test_a_sleep_is_cut_short_and_now_lies_within_it() -> None:
 def test_after_a_sleep_the_results_before_it_are_reused() -> None:
     steps = [step(1, 0, 10), slept(2, 10, 1000, done=True), step(3, 1000, 1010)]
     line = drawn(State.SUCCEEDED, 5000, [tried(1, 1000, 1010)], steps)
+    assert kinds(line, 0) == ["ok", "ok"]
     assert kinds(line, 1) == ["ok", "reused"]
     assert kinds(line, 2) == ["sleep"]
     assert line.lines[2].status == "slept"
@@ -126,3 +127,12 @@ def test_a_backoff_ends_where_the_next_try_begins() -> None:
 def test_a_bar_is_never_too_thin_to_see() -> None:
     line = drawn(State.SUCCEEDED, 100, [tried(1, 0, 0), tried(2, 99.999, 100)], [])
     assert all(bar.width >= 0.4 for bar in line.lines[0].bars)
+
+
+def test_a_band_ends_where_a_body_that_slept_since_had_begun_again() -> None:
+    steps = [step(1, 0, 10), step(2, 60, 80, attempt=2), step(3, 80, 90, attempt=2)]
+    line = drawn(State.POSTPONED, 100, [tried(1, 0, 20, Outcome.INTERRUPTED)], steps, not_before=at(120))
+    assert kinds(line, 0) == ["lost", "ok"]
+    (band,) = line.bands
+    assert round(line.lines[0].bars[1].x, 6) == round(band.x + band.width, 6)
+    assert kinds(line, 1) == ["ok", "reused"]

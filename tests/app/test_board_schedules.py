@@ -1,0 +1,93 @@
+"""The page of schedules: what it says of each, and its forms."""
+
+import httpx
+import pytest
+from sqlalchemy import Engine, text
+
+from ordering import schedule
+from ordering.schedule import NewSchedule
+from tests.app import hostile
+from tests.app.pages import alert, cells, done, get, refused, region, send, sound
+from tests.ordering.acts import plan
+from tests.servers import fresh_name
+
+
+@pytest.fixture
+def name(http_engine: Engine) -> str:
+    """A schedule, and a plan of the same name."""
+    name = fresh_name("nightly")
+    with http_engine.begin() as tx:
+        plan(tx, name)
+        new = NewSchedule(name, name, "30 2 * * *", "shell", kwargs={"command": ["true"]}, title="Back up", timezone="Europe/Madrid")
+        schedule.create(tx, new, actor="anna")
+    return name
+
+
+def card(page: str, name: str) -> str:
+    return cells(region(page, f"schedule-{name}"))
+
+
+def test_a_schedule_says_when_it_ticks_and_what_it_adds(api: httpx.Client, name: str) -> None:
+    page = get(api, "/schedules")
+    sound(page)
+    said = card(page, name)
+    assert "30 2 * * * every day at 02:30, Europe/Madrid" in said
+    assert "Adds Back up ( shell )" in said
+    assert said.count("02:30") == 6  # in words, and five ticks
+    assert "none yet" in said
+
+
+def test_one_is_made_paused_resumed_and_removed(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    other = fresh_name("weekly")
+    fields = {"name": other, "plan": name, "cron": "0 9 * * 1-5", "task": "shell", "args": '{"command": ["true"]}', "missed": "skip"}
+    said = card(done(api, "/schedules", fields), other)
+    assert "0 9 * * 1-5 on weekdays at 09:00, UTC" in said
+    assert "left out" in said
+    assert "Paused" in card(done(api, f"/schedules/{other}/pause"), other)
+    assert "does not tick until it is resumed" in card(get(api, "/schedules"), other)
+    assert "Paused" not in card(done(api, f"/schedules/{other}/resume"), other)
+    assert "is not ticked" in alert(refused(api, f"/schedules/{other}/remove", {}, 422))
+    assert f"schedule-{other}" not in done(api, f"/schedules/{other}/remove", {"sure": 1})
+    with http_engine.begin() as tx:
+        actions = tx.execute(text("select action from relevo.event order by id desc limit 4")).scalars()
+        assert list(actions) == ["remove", "resume", "pause", "create"]
+
+
+def test_run_now_adds_its_item(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    done(api, f"/schedules/{name}/now")
+    with http_engine.begin() as tx:
+        (title,) = tx.execute(
+            text("select i.title from relevo.item i join relevo.plan p on p.id = i.plan_id where p.name = :name"), {"name": name}
+        ).scalars()
+    assert title == "Back up"
+
+
+def test_what_cannot_be_made_is_refused_with_what_was_typed(api: httpx.Client, name: str) -> None:
+    good = {"name": fresh_name("x"), "plan": name, "cron": "* * * * *", "task": "shell", "args": "{}", "title": "<i>typed"}
+    for change, status, sentence in [
+        ({"cron": "99 * * * *"}, 422, "cron:"),
+        ({"cron": "0 0 30 2 *"}, 422, "cron:"),
+        ({"timezone": "Mars/Base"}, 422, "timezone:"),
+        ({"name": "No Name"}, 422, "is not the name of one"),
+        ({"name": name}, 409, "There is a schedule"),
+        ({"plan": "nowhere"}, 404, "There is no plan"),
+        ({"task": "unknown.task"}, 422, "No worker has offered a task"),
+        ({"args": "[1"}, 422, "args: is not JSON"),
+        ({"missed": "never"}, 422, "missed:"),
+    ]:
+        page = refused(api, "/schedules", {**good, **change}, status)
+        assert sentence in alert(page), change
+        assert 'value="&lt;i&gt;typed"' in page
+        sound(page)
+    assert "There is no schedule" in alert(refused(api, "/schedules/nowhere/pause", {}, 404))
+    assert send(api, f"/schedules/{name}/explode").status_code in (404, 422)
+
+
+def test_hostile_texts_are_shown_as_they_are(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    with http_engine.begin() as tx:
+        schedule.put(tx, NewSchedule(name, name, "0 0 1 * *", "shell", title=hostile.ALL), actor="anna")
+    page = get(api, "/schedules")
+    sound(page)
+    hostile.harmless(page)
+    assert "alert('x')" in card(page, name)
+    assert "on day 1 of each month at 00:00" in card(page, name)
