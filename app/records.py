@@ -12,6 +12,7 @@ from app import (
     board_schedules,
     board_steps,
     board_trail,
+    board_workers,
 )
 
 PAGES = (
@@ -22,6 +23,7 @@ PAGES = (
     board_schedules,
     board_steps,
     board_trail,
+    board_workers,
     board_find,
     board_api,
 )
