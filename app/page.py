@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app import assets, event_words, frame, language, problem, wording
+from app import assets, event_words, frame, language, notices, problem, wording
 from app.api_call import Call
 from app.caller import Role
 from app.form import Form
@@ -89,16 +89,17 @@ def render(
     here: the page's own address, where it is another than the request's (a refused form answers the page that it came from).
     """
     language.speak(language.of(request))
+    around, done = (frame.EMPTY, None) if call is None else call.read(lambda tx: (frame.read(tx), notices.read(tx, request, call.actor)))
     given = {
         "here": here or address(request),
-        "frame": frame.EMPTY if call is None else call.read(frame.read),
+        "frame": around,
         "person": None if call is None else call.caller,
         "may_operate": call is not None and call.caller.role >= Role.OPERATE,
         "may_shell": call is not None and call.shell and call.caller.role >= Role.ADMIN,
         "signs_in": request.app.state.signs_in,
         "language": language.spoken(),
         "refusal": None,
-        "done": None,
+        "done": done,
         **context,
     }
     html = environment().get_template(template).render(given)

@@ -151,3 +151,11 @@ def settled(tx: Connection, plan_id: int, *, limit: int) -> list[ItemLine]:
 
 def _lines(tx: Connection, statement: TextClause, plan_id: int, limit: int) -> list[ItemLine]:
     return [line(row) for row in tx.execute(statement, {"plan_id": plan_id, "limit": limit})]
+
+
+OF_IDS = text(f"select {LINE} where i.id = any(:ids) order by i.plan_id, i.position, i.id")
+
+
+def of_ids(tx: Connection, item_ids: Sequence[int]) -> list[ItemLine]:
+    """These items, by plan and in their order; those that there are not are left out."""
+    return [line(row) for row in tx.execute(OF_IDS, {"ids": list(item_ids)})] if item_ids else []
