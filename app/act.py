@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from fastapi import Request
-from fastapi.exceptions import HTTPException
 from fastapi.responses import Response
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
 
 from app import language, page, problem
 from app.api_call import Call

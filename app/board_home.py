@@ -68,9 +68,7 @@ def show(
         return {
             "plans": found,
             "next": following,
-            "waiting": {
-                name: rows(each[:SHOWN], now, beyond=(each[SHOWN:] or [None])[0], from_the_top=True) for name, each in first.items()
-            },
+            "waiting": {name: _rows(each, now) for name, each in first.items()},
             "beyond": {name: each[SHOWN].id for name, each in first.items() if len(each) > SHOWN},
             "unresolved": glance.first_unresolved(tx, ids, limit=1),
             "evidence": evidence.evidence(tx, (each.head.id for each in found if each.head is not None)),

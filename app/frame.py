@@ -1,37 +1,49 @@
-"""What stands around every page: how many dead letters there are, the signals of the plans, and the database's clock."""
+"""What stands around every page: the signals of the plans, who works, how many dead letters there are, and the database's clock."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
-from ordering import clock, dead, views
-from ordering.views import PlanView
-
-MOST = 12  # plans in the rail
+from app import rail
+from app.figures import Shared
+from app.rail import Row, Worst
+from ordering import clock
+from ordering.model import State
+from ordering.workforce import Workforce
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Around a page; `now` is the database's clock."""
+    """Around a page; `now` is the database's clock. `workforce` is None where nobody could be asked.
+
+    `waiting` has how many items of each plan waited at the last look, some seconds ago; `plans` is how many plans there are.
+    """
 
     now: datetime
-    dead_letters: int | None
-    plans: Sequence[PlanView]
-    workers: int | None
+    dead_letters: int = 0
+    rows: Sequence[Row] = ()
+    worst: Sequence[Worst] = ()
+    plans: int = 0
+    workforce: Workforce | None = None
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
 
-EMPTY = Frame(datetime.fromtimestamp(0, UTC), None, (), None)
+EMPTY = Frame(datetime.fromtimestamp(0, UTC))
 
 
-def read(tx: Connection) -> Frame:
-    """The frame as it is now."""
+def read(tx: Connection, shared: Shared, *, acted: bool) -> Frame:
+    """The frame as it is now; its figures are those of the last look if that is not long ago. `acted` as in `Shared.of`."""
+    figures = shared.of(tx, acted=acted)
     return Frame(
         now=clock.now(tx),
-        dead_letters=dead.count(tx, dead.which(tx)),
-        plans=views.page(tx, limit=MOST)[0],
-        workers=views.live_sessions(tx),
+        dead_letters=figures.dead_letters,
+        rows=rail.rows(figures),
+        worst=rail.worst(figures),
+        plans=len(figures.by_name),
+        workforce=figures.workforce,
+        waiting={name: each.items[State.WAITING] for name, each in figures.by_name.items()},
     )

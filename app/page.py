@@ -11,11 +11,14 @@ from urllib.parse import parse_qsl, quote, urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from sqlalchemy import Connection
 
 from app import assets, event_words, frame, language, notices, problem, wording
 from app.api_call import Call
 from app.caller import Role
 from app.form import Form
+from app.frame import Frame
+from app.notices import Done
 from app.problem import Told
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -89,7 +92,7 @@ def render(
     here: the page's own address, where it is another than the request's (a refused form answers the page that it came from).
     """
     language.speak(language.of(request))
-    around, done = (frame.EMPTY, None) if call is None else call.read(lambda tx: (frame.read(tx), notices.read(tx, request, call.actor)))
+    around, done = (frame.EMPTY, None) if call is None else call.read(lambda tx: _around(tx, request, call.actor))
     given = {
         "here": here or address(request),
         "frame": around,
@@ -105,6 +108,11 @@ def render(
     html = environment().get_template(template).render(given)
     # What a job wrote may hold half a surrogate pair only where Postgres was not asked; nothing of that kind is sent.
     return HTMLResponse(html.encode("utf-8", "replace"), status, HEADERS)
+
+
+def _around(tx: Connection, request: Request, actor: str) -> tuple[Frame, Done | None]:
+    done = notices.read(tx, request, actor)
+    return frame.read(tx, request.app.state.figures, acted=done is not None or request.method == "POST"), done
 
 
 def address(request: Request) -> str:

@@ -36,6 +36,7 @@ from app.api_call import Server
 from app.audience import Live
 from app.caller import Known
 from app.door import Door
+from app.figures import Shared
 from app.health import Readiness
 from app.refusals import Refusals
 from app.tokens import Tokens
@@ -88,6 +89,7 @@ def application(
     app.state.readiness = readiness
     app.state.signs_in = isinstance(known, Tokens)
     app.state.live = Live(engine)
+    app.state.figures = Shared()
     for router in (*ROUTERS, *PAGES, *records.ROUTERS):
         app.include_router(router)
     app.state.wrong_tokens = login.wrong_tokens()
