@@ -17,13 +17,14 @@ from app.caller import Role
 from app.line_rows import row, rows
 from app.page import Refusal
 from app.plan_query import MOST_ROWS, ROWS, Query
-from ordering import clock, evidence, glance, lines, listing
+from ordering import clock, evidence, glance, lines, listing, trail
 from ordering.glance import Glance
 from ordering.lines import Cursor, ItemLine
 from ordering.model import UNRESOLVED
 
 router = APIRouter(include_in_schema=False)
 OF_UNRESOLVED, OUT, POSTPONED, SETTLED = 50, 50, 50, 20  # items of the other lists
+TRAIL = 12  # events beside them
 
 
 @router.get("/plans/{plan}")
@@ -48,7 +49,8 @@ def show(request: Request, call: Call, name: str, query: Query, *, refusal: Refu
 
     def read(tx: Connection) -> dict[str, Any]:
         found = glance.plan(tx, name)
-        given = {"plan": found, "query": query} | (plan_asks.asked(call, tx, found, query) if may else {})
+        past = trail.events(tx, limit=TRAIL, plan_id=found.id).events
+        given = {"plan": found, "query": query, "trail": past} | (plan_asks.asked(call, tx, found, query) if may else {})
         return given | (_filtered(tx, found, query) if query.filtered else _whole(tx, found, query))
 
     return page.render(
