@@ -14,6 +14,7 @@ from app import (
     cli_dead,
     cli_dead_decide,
     cli_facts,
+    cli_healthy,
     cli_items,
     cli_plan,
     cli_platform,
@@ -68,6 +69,8 @@ PANELS: dict[str, dict[str, Any]] = {
         "worker": cli_platform.worker,
         "feeder": cli_platform.feeder,
         "serve": cli_platform.serve,
+        "flower": cli_platform.flower,
+        "healthy": cli_healthy.healthy,
         "reconcile": cli_platform.reconcile,
         "migrate": cli_platform.migrate,
     },
@@ -126,7 +129,7 @@ def _app() -> typer.Typer:
     app.add_typer(token, name="token", rich_help_panel="Services, where `up` does not run them")
     for panel, commands in PANELS.items():
         for name, function in commands.items():
-            passes_on = name in ("worker", "feeder")
+            passes_on = name in ("worker", "feeder", "flower")
             app.command(name, rich_help_panel=panel, context_settings=cli_platform.PASSED_ON if passes_on else None)(function)
     return app
 

@@ -139,6 +139,17 @@ def feeder(context: typer.Context) -> None:
     _become(["-m", "workers.feeder"], context.args)
 
 
+def flower(context: typer.Context) -> None:
+    """Run Flower in the foreground.
+
+    It shows what passes through the broker, and changes nothing. `relevo flower --help` lists its options.
+
+    \b
+    Example: RELEVO_FLOWER_AUTH=me:secret relevo flower --host 0.0.0.0
+    """
+    _become(["-m", "workers.flower"], context.args)
+
+
 def serve(
     host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen, instead of RELEVO_HOST.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Where to listen, instead of RELEVO_PORT.")] = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.problem import Answering, Refused
+from workers.loopback import is_loopback
 
 HEAD_LIMIT = 2**15  # bytes of headers, also where they come in one piece
 BODY_LIMIT = 2**20  # bytes
@@ -185,13 +185,3 @@ def _hostname(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the name or address is one of this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -24,6 +24,9 @@ def of_settings(settings: Settings) -> dict[str, str]:
         "RELEVO_PORT": settings.port,
         "RELEVO_TOKENS_FILE": settings.tokens_file,
         "RELEVO_SHELL_OVER_HTTP": settings.shell_over_http,
+        "RELEVO_FLOWER_AUTH": settings.flower_auth,
+        "RELEVO_FLOWER_URL": settings.flower_url,
+        "RELEVO_GRAFANA_URL": settings.grafana_url,
         "RELEVO_CATALOGUE": settings.catalogue,
         "RELEVO_LOG": settings.log,
     }

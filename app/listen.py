@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 
-from app.door import is_loopback
+from workers.loopback import is_loopback
 from workers.settings import Settings, SettingsError
 
 DEFAULT_PORT = 8000

@@ -77,6 +77,24 @@ def _log(value: str) -> str:
     return value
 
 
+def _login(value: str) -> str:
+    user, colon, password = value.partition(":")
+    # The value is never repeated: it holds a password.
+    if not (user and colon and password and value.isprintable()):
+        raise ValueError("is not user:password")
+    return value
+
+
+def _page(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or not value.isprintable():
+        raise ValueError("is not an address for a browser; write https://host/path")
+    return value
+
+
 class Settings(BaseSettings):
     """What `load` found. Paths are absolute; a URL that is None means the embedded server of `relevo up`."""
 
@@ -89,6 +107,9 @@ class Settings(BaseSettings):
     port: Annotated[int, BeforeValidator(_port)] | None = None
     tokens_file: Annotated[Path, BeforeValidator(_path)] | None = None
     shell_over_http: Annotated[Literal["on", "off"], BeforeValidator(_switch)] = "on"
+    flower_auth: Annotated[str, BeforeValidator(_login)] | None = Field(default=None, repr=False)
+    flower_url: Annotated[str, BeforeValidator(_page)] | None = None
+    grafana_url: Annotated[str, BeforeValidator(_page)] | None = None
     catalogue: Annotated[Path, BeforeValidator(_catalogue)] = Path("relevo.toml")
     log: Annotated[Literal["text", "json"], BeforeValidator(_log)] = "text"
 

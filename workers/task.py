@@ -23,6 +23,16 @@ from workers.steps import Steps
 logger = logging.getLogger(__name__)
 
 
+class Told:
+    """What Flower shows as a message's result, as it is: of a text, Celery would show a text in quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
 class AttemptFailed(Exception):
     """What Celery and Flower are shown of a failed attempt; the whole story is in the item's history."""
 
@@ -55,7 +65,7 @@ class PlanTask(Steps, Task):
         with body.soft_limit_waits():
             return self._one_dispatch(UUID(self.request.id))
 
-    def _one_dispatch(self, dispatch_id: UUID) -> str:
+    def _one_dispatch(self, dispatch_id: UUID) -> Told:
         session = pool.session()
         runs = session.transact(lambda tx, session_id: attempt.claim(tx, dispatch_id, session_id=session_id))
         if not runs:
@@ -115,11 +125,11 @@ class PlanTask(Steps, Task):
     def _exhausted(self) -> bool:
         return bool(self.request.exhausted)
 
-    def _told(self, states: list[State | None], outcomes: Outcomes) -> str:
+    def _told(self, states: list[State | None], outcomes: Outcomes) -> Told:
         """What Celery hears, so that Flower's states agree with ours."""
         if len(states) > 1:
             counted = Counter(str(state or "decided meanwhile") for state in states)
-            return ", ".join(f"{count} {state}" for state, count in counted.items())
+            return Told(", ".join(f"{count} {state}" for state, count in counted.items()))
         state, ended = states[0], outcomes.last
         match ended:
             case Failed(retry_in=delay, reason=reason) if state is State.WAITING:
@@ -127,9 +137,9 @@ class PlanTask(Steps, Task):
             case Failed(reason=reason):
                 raise AttemptFailed(reason)
             case Succeeded(result=result) if state is not None:
-                return repr(result)[:200]
+                return Told(repr(result)[:200])
             case _:
-                return str(state or "decided meanwhile")
+                return Told(str(state or "decided meanwhile"))
 
     def retry(
         self, args: Any = None, kwargs: Any = None, exc: BaseException | None = None, throw: bool = True,

@@ -59,23 +59,29 @@ def run(settings: Settings) -> int:
     _connect(warden, settings)
     celery.worker_main(
         ["--quiet", "worker", "--pool=prefork", f"--concurrency={options.slots}", f"--hostname={options.name or 'relevo'}-{os.getpid()}@%h",
-         "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
+         "--without-gossip", "--without-mingle", "--loglevel=INFO"]
     )  # fmt: skip
     return 0
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="relevo worker", description="Run the items that feeders hand out.")
-    parser.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="how many bodies run at once, each in a process of its own")
-    parser.add_argument("--queues", help="comma-separated queues to take from; by default those of its own tasks")
-    parser.add_argument("--name", help="the worker's name, as shown in histories")
+def parser() -> argparse.ArgumentParser:
+    """The options of `relevo worker`."""
+    made = argparse.ArgumentParser(prog="relevo worker", description="Run the items that feeders hand out.")
+    made.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="how many bodies run at once, each in a process of its own")
+    made.add_argument("--queues", help="comma-separated queues to take from; by default those of its own tasks")
+    made.add_argument("--name", help="the worker's name, as shown in histories")
     # Celery's option: whoever knows it hears why there is no choice.
-    parser.add_argument("-P", "--pool", default="prefork", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    made.add_argument("-P", "--pool", default="prefork", help=argparse.SUPPRESS)
+    return made
+
+
+def _options() -> argparse.Namespace:
+    checks = parser()
+    options = checks.parse_args()
     if not 1 <= options.slots <= 1000:
-        parser.error("--slots must be from 1 to 1000")
+        checks.error("--slots must be from 1 to 1000")
     if options.name is not None and not NAME.fullmatch(options.name):
-        parser.error("--name must be up to 60 letters, digits, dots, dashes and underscores")
+        checks.error("--name must be up to 60 letters, digits, dots, dashes and underscores")
     return options
 
 

@@ -11,7 +11,7 @@ def relevo(capsys: pytest.CaptureFixture[str]) -> Relevo:
     return Relevo(capsys)
 
 
-@pytest.mark.parametrize("name", [name for panel in cli.PANELS.values() for name in panel if name not in ("worker", "feeder")])
+@pytest.mark.parametrize("name", [name for panel in cli.PANELS.values() for name in panel if name not in ("worker", "feeder", "flower")])
 def test_every_command_has_a_help_with_an_example(relevo: Relevo, name: str) -> None:
     said = ok(relevo(name, "--help"))
     assert f"relevo {name}" in said.split("Example")[1]
