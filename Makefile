@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices wheel clean
+.PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices flower docs reference wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,15 @@ bench: venv ## measure and print one table (PEERS=folder with the peers' scripts
 
 demo-invoices: venv ## a shop under load and faults, checked at the end (INVOICES_DEMO_SECONDS=45)
 	@$(BIN)/python -m examples.invoices.demo
+
+flower: venv ## Flower beside the platform, at http://127.0.0.1:5555 (RELEVO_FLOWER_AUTH=user:password)
+	@$(BIN)/relevo flower
+
+docs: venv ## build the documentation's site into build/site
+	@$(BIN)/zensical build --strict --clean
+
+reference: venv ## renew docs/reference/cli.md from the code
+	@$(BIN)/python scripts/write_reference.py
 
 wheel: venv ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

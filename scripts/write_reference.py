@@ -1,19 +1,23 @@
-"""Write docs/reference/cli.md from the commands themselves, so that no command and no option is missing there.
+"""Write the pages of the reference that the code says better: the commands with their options, and the board's addresses.
 
-Usage: python scripts/write_reference.py [--check]     --check writes nothing and ends with 1 if the page is not as it would be written
+Usage: python scripts/write_reference.py [--check]     --check writes nothing and ends with 1 if a page is not as it would be written
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "cli.md"
+sys.path.insert(0, str(ROOT))
+REFERENCE = ROOT / "docs" / "reference"
 HEAD = """# Commands
 
 <!-- Written by scripts/write_reference.py from the code: `make reference` renews it. -->
@@ -90,8 +94,8 @@ def _declared(option: Any) -> tuple[str, str]:
     return written, said
 
 
-def page() -> str:
-    """The whole page."""
+def cli_page() -> str:
+    """The page of the commands."""
     text, last = HEAD + COMMON, None
     for panel, name, command in sorted(commands(), key=_panel_order()):
         if panel != last:
@@ -127,16 +131,61 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+BOARD = """# The board's addresses
+
+<!-- Written by scripts/write_reference.py from the code: `make reference` renews it. -->
+
+The board is served beside the [HTTP API](../http.md), to whoever may call that. Each page is HTML and works without script; each act is
+a form that is answered with the page it came from, or with one sentence that says why not. Programs use the API.
+
+| address | what it does |
+|---|---|
+"""
+
+
+def all_routes(routes: Iterable[Any]) -> Iterator[APIRoute]:
+    """The routes, those of included routers too."""
+    for route in routes:
+        if isinstance(route, APIRoute):
+            yield route
+        elif hasattr(route, "original_router"):
+            yield from all_routes(route.original_router.routes)
+
+
+def application() -> FastAPI:
+    """The HTTP application with all its routes, of which nothing is called."""
+    from app import web
+    from app.health import Readiness
+    from ordering import db
+
+    nowhere = db.engine("postgresql://nobody@127.0.0.1:1/none")
+    found: Any = web.application(nowhere, Readiness({"database": lambda: None}), lambda _: None, only_loopback=True)  # type: ignore[arg-type]
+    while not isinstance(found, FastAPI):
+        found = getattr(found, "app", None) or found._app
+    return found
+
+
+def board_page() -> str:
+    """The page of the board's addresses."""
+    rows = []
+    for route in all_routes(application().routes):
+        if not route.path.startswith(("/api", "/healthz", "/readyz")):
+            said = (route.endpoint.__doc__ or "").partition("\n")[0]
+            rows += [f"| `{method} {route.path}` | {_cell(said)} |\n" for method in sorted(route.methods or ())]
+    return BOARD + "".join(rows)
+
+
+PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "board.md": board_page}
+
+
 def main() -> int:
-    sys.path.insert(0, str(ROOT))
-    wanted = page()
-    if "--check" in sys.argv:
-        if PAGE.read_text(encoding="utf-8") == wanted:
-            return 0
-        print(f"{PAGE.relative_to(ROOT)} is not what the code says: `make reference` renews it.")
-        return 1
-    PAGE.write_text(wanted, encoding="utf-8")
-    return 0
+    stale = {name: text for name, write in PAGES.items() if (REFERENCE / name).read_text(encoding="utf-8") != (text := write())}
+    for name, text in stale.items():
+        if "--check" in sys.argv:
+            print(f"docs/reference/{name} is not what the code says: `make reference` renews it.")
+        else:
+            (REFERENCE / name).write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
 
 
 if __name__ == "__main__":

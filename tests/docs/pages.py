@@ -28,7 +28,8 @@ def routes(text: str) -> set[tuple[str, str]]:
     """Method and path of each route in a table: `GET`, `PATCH /a/{b}` are two, and so are `POST /a/b`, `/c` (the last word differs)."""
     found: set[tuple[str, str]] = set()
     for cells in rows(text):
-        methods, path = [], ""
+        methods: list[str] = []
+        path = ""
         for word in CODE.findall(cells[0]):
             method, _, rest = word.partition(" ")
             if method.isupper():

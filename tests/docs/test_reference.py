@@ -2,29 +2,24 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+import re
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import problem, tokens, web
-from app.health import Readiness
-from ordering import db, model, views
+from app import problem, tokens
+from ordering import model, views
 from scripts import write_reference
-from tests.docs.pages import ROOT, named, page, routes, rows
+from tests.docs.pages import CODE, ROOT, named, page, routes, rows
 from workers.settings import PREFIX, Settings
 
-NOBODY = "postgresql://nobody@127.0.0.1:1/none"  # never connected to
 
-
-def test_the_page_of_the_commands_is_what_the_code_says() -> None:
-    assert page("reference/cli.md") == write_reference.page(), "`make reference` renews it"
+@pytest.mark.parametrize("name", write_reference.PAGES)
+def test_what_is_written_from_the_code_is_what_the_code_says(name: str) -> None:
+    assert page(f"reference/{name}") == write_reference.PAGES[name](), "`make reference` renews it"
 
 
 def test_every_command_and_option_is_in_the_page_of_the_commands() -> None:
@@ -33,7 +28,7 @@ def test_every_command_and_option_is_in_the_page_of_the_commands() -> None:
     assert len(found) > 30
     for _, name, command in found:
         assert f"### {name}" in text
-        section = text.split(f"### {name}", 1)[1].split("\n### ")[0]
+        section = re.split(rf"^### {name}(?= |$)", text, flags=re.M)[1].split("\n### ")[0]
         for written, _ in write_reference.options(name, command):
             assert written.split(",")[0].split()[0] in section, (name, written)
 
@@ -47,30 +42,13 @@ def test_every_setting_is_in_its_page_with_its_default() -> None:
             assert default == f"`{field.default}`", name
 
 
-@pytest.fixture(scope="module")
-def application() -> FastAPI:
-    """The HTTP application; nothing of it is called."""
-    found: Any = web.application(db.engine(NOBODY), Readiness({"database": lambda: None}), lambda _: None, only_loopback=True)  # type: ignore[arg-type, return-value]
-    while not isinstance(found, FastAPI):
-        found = getattr(found, "app", None) or found._app
-    return found
-
-
-def all_routes(routes: Iterable[Any]) -> Iterator[APIRoute]:
-    """The routes, those of included routers too."""
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
-        elif hasattr(route, "original_router"):
-            yield from all_routes(route.original_router.routes)
-
-
-def test_every_route_is_in_a_page(application: FastAPI) -> None:
-    there = {(method, route.path) for route in all_routes(application.routes) for method in route.methods}
-    assert len(there) > 20
-    told = routes(page("http.md"))
-    assert there - told == set()
-    assert {each for each in told if each[1].startswith(("/api", "/healthz", "/readyz"))} - there == set(), "a route that is no more"
+def test_every_route_is_in_a_page() -> None:
+    found = write_reference.all_routes(write_reference.application().routes)
+    there = {(method, route.path) for route in found for method in route.methods or ()}
+    assert len(there) > 40
+    told = routes(page("http.md")) | routes(page("reference/board.md"))
+    assert there - told == set(), "not told of"
+    assert told - there == set(), "told of, and there no more"
 
 
 def test_every_kind_of_problem_is_in_the_page_of_the_api() -> None:
@@ -86,10 +64,8 @@ STATES: tuple[type[StrEnum], ...] = (
 
 @pytest.mark.parametrize("words", STATES, ids=lambda each: each.__name__)
 def test_every_state_is_in_the_page_of_the_states(words: type[StrEnum]) -> None:
-    told = {
-        word for cells in rows(page("reference/states.md")) for cell in cells for word in cell.replace(",", " ").replace(";", " ").split()
-    }
-    assert {f"`{word}`" for word in words} <= told
+    told = {word for cells in rows(page("reference/states.md")) for cell in cells for word in CODE.findall(cell)}
+    assert {str(word) for word in words} <= told
 
 
 def modules(package: str) -> list[ModuleType]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def flower(up: Kit) -> Iterator[Flower]:
+def flower(up: Kit) -> Flower:
     """Flower, once the worker tells it what it does."""
     port = free_port()
     up.start_program("flower", ["-m", "workers.flower", "--port", str(port)], RELEVO_FLOWER_AUTH=LOGIN)
@@ -68,7 +67,7 @@ def flower(up: Kit) -> Iterator[Flower]:
         return any(each["name"] == "heart.changed" for each in made.tasks())
 
     wait_until(heard, 40, "Flower hears of a task", pause=0.5)
-    yield made
+    return made
 
 
 def states(flower: Flower, name: str, args: str) -> list[str]:

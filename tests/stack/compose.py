@@ -53,7 +53,7 @@ def example() -> dict[str, str]:
 
 def filled(**secrets: str) -> dict[str, str]:
     """As a person who copied .env.example has it: every empty variable filled in from `secrets`."""
-    given = {name: secrets[name] if not value else value for name, value in example().items()}
+    given = {name: value or secrets[name] for name, value in example().items()}
     return {name: interpolated(value, given) for name, value in given.items()}
 
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,6 @@ def test_data_lie_in_named_volumes(services: dict[str, dict[str, Any]]) -> None:
     assert "--appendonly yes" in " ".join(services["valkey"]["command"])
 
 
-def test_what_is_mounted_from_here_is_here(services: dict[str, dict[str, Any]]) -> None:
-    for service in services.values():
-        for volume in service.get("volumes", []):
-            source = volume.split(":")[0]
-            if source.startswith("./monitoring"):
-                assert (ROOT / source).exists(), source
-
-
 def test_everybody_waits_for_the_schema(services: dict[str, dict[str, Any]]) -> None:
     for name in set(OURS) - {"migrate"}:
         assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
@@ -151,7 +144,6 @@ def test_it_is_what_compose_accepts(tmp_path: Path) -> None:
         env = {**compose.filled(**SECRETS), "PATH": "/usr/bin:/bin"}
         told = subprocess.run([docker, "compose", "config", "--quiet"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
         assert told.returncode == 0, told.stderr
-    checked = subprocess.run(
-        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)], capture_output=True, text=True, timeout=60
-    )
+    check = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema", "vendor.compose-spec", str(file)]
+    checked = subprocess.run(check, capture_output=True, text=True, timeout=120)
     assert checked.returncode == 0, checked.stdout
