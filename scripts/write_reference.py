@@ -169,7 +169,7 @@ def board_page() -> str:
     """The page of the board's addresses."""
     rows = []
     for route in all_routes(application().routes):
-        if not route.path.startswith(("/api", "/healthz", "/readyz")):
+        if not route.include_in_schema:  # the others are the API's
             said = (route.endpoint.__doc__ or "").partition("\n")[0]
             rows += [f"| `{method} {route.path}` | {_cell(said)} |\n" for method in sorted(route.methods or ())]
     return BOARD + "".join(rows)
