@@ -16,7 +16,8 @@ from app.schemas import BIGGEST_ID, FactBody
 from ordering import facts, subscriptions
 from ordering.errors import Invalid
 from ordering.facts import Emitted, Fact, FactLine
-from ordering.subscriptions import SubscriptionView
+from ordering.subscriptions import Subscription, SubscriptionView
+from ordering.text import checked
 
 router = APIRouter(prefix="/api", tags=["facts"])
 
@@ -73,7 +74,19 @@ def show(call: Calling, fact: Annotated[int, Path(ge=1, le=BIGGEST_ID, descripti
     return written(call.read(lambda tx: facts.fact(tx, fact)))
 
 
-@router.get("/subscriptions", summary="List subscriptions", response_model=SubscriptionList, responses=problems())
-def heard(call: Calling) -> Response:
+@router.get("/subscriptions", summary="List subscriptions", response_model=SubscriptionList, responses=problems(422))
+def heard(call: Calling, type: Annotated[str | None, Query(max_length=200, description="Only of this type of facts.")] = None) -> Response:
     """Which task hears which facts, in which stream."""
-    return written({"items": call.read(subscriptions.subscriptions)})
+    return written({"items": [each for each in call.read(subscriptions.subscriptions) if type in (None, each.type)]})
+
+
+@router.delete("/subscriptions", summary="Unsubscribe a task", response_model=Subscription, responses=problems(404, 409, 422))
+def unsubscribe(
+    call: Calling,
+    type: Annotated[str, Query(max_length=200, description="The type of facts.")],
+    task: Annotated[str, Query(max_length=200, description="The task that hears them no more.")],
+    reason: Annotated[str, Query(max_length=2000, description="Why, for the trail.")] = "",
+) -> Response:
+    """What it was. Items that facts have become stay; a worker whose task still says `on=` subscribes it again when it starts."""
+    said = checked("reason", reason, 2000)
+    return call.write(lambda tx: subscriptions.unsubscribe(tx, type, task, actor=call.actor, reason=said))

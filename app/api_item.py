@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from sqlalchemy import Connection
 
 from app import given, known_tasks
@@ -13,10 +14,10 @@ from app.api_body import body_of, takes
 from app.api_call import Call, Calling, written
 from app.api_docs import problems
 from app.api_items import may_run
-from app.schemas import BIGGEST_ID, EditBody, MoveBody, NoteBody, PostponeBody, ReasonBody, RetryBody
+from app.schemas import BIGGEST_ID, EditBody, ItemEditBody, MoveBody, NoteBody, PostponeBody, ReasonBody, RetryBody
 from ordering import clock, decision, history, items, move
 from ordering.errors import Invalid
-from ordering.history import History
+from ordering.history import History, OutputView
 from ordering.model import Item
 
 router = APIRouter(prefix="/api/items/{item}", tags=["items"])
@@ -34,11 +35,15 @@ def show(call: Calling, item: ItemId) -> Response:
     summary="Edit an item",
     response_model=Item,
     responses=problems(404, 409, 422),
-    openapi_extra=takes(EditBody, {"title": "Run the tests again", "args": {"command": ["make", "check"]}}),
+    openapi_extra=takes(
+        ItemEditBody,
+        {"title": "Run the tests again", "args": {"command": ["make", "check"]}},
+        {"not_before": "2030-01-31T09:00:00Z"},
+    ),
 )
-def edit(call: Calling, item: ItemId, body: Annotated[EditBody, Depends(body_of(EditBody))]) -> Response:
+def edit(call: Calling, item: ItemId, body: Annotated[ItemEditBody, Depends(body_of(ItemEditBody))]) -> Response:
     """Only what has not started: waiting, postponed or dispatched."""
-    change = change_of(body)
+    change = replace(change_of(body), not_before=body.not_before)
     if change == items.Edit():
         raise Invalid("body", "changes nothing; give at least one field.")
 
@@ -67,6 +72,16 @@ def may_edit(call: Call, tx: Connection, item: int, change: items.Edit) -> None:
     may_run(call, [items.get(tx, item).task, change.task])
     if change.task is not None:
         known_tasks.require(tx, [change.task])
+
+
+@router.get("/output", summary="Show what an item printed", response_model=OutputView, responses=problems(404, 422))
+def output(
+    call: Calling,
+    item: ItemId,
+    attempt: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the latest if left out.")] = None,
+) -> Response:
+    """The beginning and the end of it, also while it runs. `left_out`: how many bytes between the two were not kept."""
+    return written(call.read(lambda tx: history.output(tx, item, attempt)))
 
 
 @router.post(

@@ -22,7 +22,8 @@ from app.caller import Role
 from app.listeners import Listener, parsed
 from app.problem import Refused
 from app.refusals import CALLER
-from app.schemas import BIGGEST_ID, ReasonBody, UndoBody
+from app.schemas import BIGGEST_ID, ReasonBody
+from app.schemas_bulk import UndoBody
 from ordering import plans, trail, undo
 from ordering.model import Item
 from ordering.text import checked

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, text
 from app.catalogue import CataloguePlan, Work
 from app.known_tasks import require
 from ordering import add, decision, move, plans
-from ordering.errors import UnknownPlan
+from ordering.errors import Invalid, UnknownPlan
 from ordering.items import TITLE_LIMIT
 from ordering.model import First, NewItem
 
@@ -26,7 +26,8 @@ class Repaired:
 
 @dataclass(frozen=True)
 class AllRepaired:
-    """What repair-all did, in the order in which it will run; `run` is None on a healthy plan, where nothing changed."""
+    """What repair-all did, in the order in which it will run; `run` is None where nothing was started: on a healthy plan, where nothing
+    changed, and while something else is unresolved."""
 
     repaired: Sequence[Repaired]
     run: plans.Run | None
@@ -40,14 +41,15 @@ UNRESOLVED = text("""
 """)
 
 
-def repair_all(tx: Connection, name: str, plan: CataloguePlan | None, *, actor: str) -> AllRepaired:
+def repair_all(tx: Connection, name: str, plan: CataloguePlan | None, keys: Sequence[str] = (), *, actor: str) -> AllRepaired:
     """Repair whatever is failed or interrupted in the plan `name`, in the preset order of `plan` (its catalogue, if it has one).
 
-    An entry's repair is added at the front and the failed item resolved with a note that names it; what has no repair is
-    retried, at the front too. Then the plan is started. A plan that was never created is healthy if the catalogue has it.
+    With `keys`, only what belongs to these entries, in this order. An entry's repair is added at the front and the failed item
+    resolved with a note that names it; what has no repair is retried, at the front too. Then the plan is started, unless something
+    is unresolved that was not named. A plan that was never created is healthy if the catalogue has it.
 
-    Raises UnknownPlan; UnknownTask if nobody offers a repair's task; MayStillRun while the process of an interrupted item may
-    live, since its repair would meet it. Nothing is changed then.
+    Raises UnknownPlan; Invalid for an unknown key; UnknownTask if nobody offers a repair's task; MayStillRun while the process of
+    an interrupted item may live, since its repair would meet it. Nothing is changed then.
     """
     try:
         held = plans.lock_by_name(tx, name)
@@ -59,14 +61,20 @@ def repair_all(tx: Connection, name: str, plan: CataloguePlan | None, *, actor: 
     found = tx.execute(UNRESOLVED, {"plan_id": held.id}).all()
     if not found:
         return AllRepaired([], None)
-    places = {key: place for place, key in enumerate(entries)}
+    unknown = next((key for key in keys if key not in entries), None)
+    if unknown is not None:
+        raise Invalid("entries", f"the catalogue has no entry {unknown[:80]!r} of plan {name!r}.")
+    places = {key: place for place, key in enumerate(keys or entries)}
+    everything = len(found)
+    found = [row for row in found if not keys or row.place in places]
     found = sorted(found, key=lambda row: places.get(row.place, len(places)))
     repairs = {row.id: entries[row.entry].repair if row.entry in entries else None for row in found}
     require(tx, (repair.task for repair in repairs.values() if repair is not None))
     decision.refuse_if_it_may_run(tx, [row.id for row in found])
     # Each goes to the very front, so the one that is to run last is put there first.
     repaired = [Repaired(row.id, _repair(tx, held.name, row, repairs[row.id], actor=actor)) for row in reversed(found)]
-    return AllRepaired(repaired[::-1], plans.start(tx, held.name, actor=actor))
+    run = plans.start(tx, held.name, actor=actor) if repaired and len(found) == everything else None
+    return AllRepaired(repaired[::-1], run)
 
 
 def _repair(tx: Connection, plan: str, row: Row[Any], repair: Work | None, *, actor: str) -> int:

@@ -14,10 +14,9 @@ from ordering import rate
 from ordering.dead_decision import MOST
 from ordering.errors import Invalid
 from ordering.items import FARTHEST
-from ordering.model import Json, NewItem, OnFailure, OnInterrupt
+from ordering.model import Json, Missed, NewItem, OnFailure, OnInterrupt
 from ordering.move import Seen
 from ordering.plans import KEEP, NAME
-from ordering.undo import MOST as MOST_UNDONE
 
 BIGGEST_ID = 2**63 - 1
 
@@ -168,6 +167,12 @@ class EditBody(Body):
     max_attempts: Tries | None = None
 
 
+class ItemEditBody(EditBody):
+    """As for a retry, and when an item that waits may start."""
+
+    not_before: Moment | None = Field(None, description="An item that waits keeps its place until then; a past time lets it go now.")
+
+
 class RetryBody(NoteBody):
     """Why, and what to change in the item before it runs again."""
 
@@ -183,6 +188,20 @@ class LettersBody(NoteBody):
     all: bool = False
     cursor: str | None = Field(None, description="`next` of the call before, which decided a part of them.")
     until: Moment | None = Field(None, description="`until` of the call before: what died later is left alone.")
+
+
+class ScheduleBody(Body):
+    """A schedule to be made: a cron expression with a time zone, and the item that it adds to the plan at each tick."""
+
+    name: PlanName
+    plan: PlanName
+    cron: str
+    task: str
+    args: Arguments = Field(default_factory=list)
+    title: str = ""
+    kind: str = ""
+    timezone: str = "UTC"
+    missed: Missed = Field(Missed.ONE, strict=False)
 
 
 class FactBody(Body):
@@ -209,9 +228,3 @@ class PostponeBody(Body):
     until: Moment | None = None
     delay: Seconds | None = None
     reason: str = ""
-
-
-class UndoBody(ReasonBody):
-    """Which events to undo, by their ids."""
-
-    events: list[ItemId] = Field(min_length=1, max_length=MOST_UNDONE)

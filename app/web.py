@@ -9,12 +9,15 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from app import (
+    api_bulk,
     api_dead,
     api_docs,
     api_facts,
     api_item,
     api_items,
     api_plans,
+    api_run,
+    api_schedules,
     api_signals,
     assets,
     board,
@@ -45,6 +48,9 @@ CONNECTIONS = 15  # to Postgres, at the most; more calls wait for one
 #: Of a call's statements. A plan that somebody holds for long is answered as busy, and nothing is in a transaction for long.
 SESSION = {"statement_timeout": "15000", "lock_timeout": "3000", "idle_in_transaction_session_timeout": "20000"}
 ROUTERS = (
+    api_bulk.router,
+    api_run.router,
+    api_schedules.router,
     api_plans.router,
     api_items.router,
     api_item.router,

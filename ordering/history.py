@@ -26,6 +26,20 @@ class Output:
 
 
 @dataclass(frozen=True)
+class OutputView:
+    """What an attempt of an item has printed so far. `running`: it may print more. `attempt` is None where nothing was printed."""
+
+    item: int
+    state: State
+    attempt: int | None
+    running: bool
+    head: str
+    tail: str
+    left_out: int
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True)
 class AttemptView:
     """One try. `outcome` and `ended_at` are None while it runs; `counts` tells whether it used up a try."""
 
@@ -156,3 +170,19 @@ def _attempt(row: Any) -> AttemptView:
         pid=row.pid,
         output=None if row.head is None else Output(row.head, row.tail, row.left_out),
     )
+
+
+OUTPUT = text("""
+    select attempt, head, tail, left_out, updated_at from relevo.output
+    where item_id = :id and (cast(:attempt as integer) is null or attempt = :attempt) order by attempt desc limit 1
+""")
+
+
+def output(tx: Connection, item_id: int, attempt: int | None = None) -> OutputView:
+    """What the item's latest attempt that printed has printed, or its try number `attempt`. Raises UnknownItem."""
+    item = items.get(tx, item_id)
+    found = tx.execute(OUTPUT, {"id": item_id, "attempt": attempt}).one_or_none()
+    if found is None:
+        return OutputView(item.id, item.state, None, item.state is State.RUNNING, "", "", 0, None)
+    running = item.state is State.RUNNING and found.attempt > item.attempts
+    return OutputView(item.id, item.state, running=running, **found._mapping)

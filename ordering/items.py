@@ -89,6 +89,7 @@ def hold(tx: Connection, item_id: int) -> Held:
 EDITABLE = (State.WAITING, State.POSTPONED, State.DISPATCHED)
 EDIT = text("""
     update relevo.item set task = :task, args = cast(:args as jsonb), kwargs = cast(:kwargs as jsonb), title = :title, kind = :kind,
+        due_at = case when not_before is not null and cast(:not_before as timestamptz) is null then now() else due_at end,
         not_before = :not_before, on_interrupt = :on_interrupt, max_attempts = :max_attempts
     where id = :id and state = any(:states)
 """)
@@ -101,7 +102,7 @@ WITHDRAW = text("""
 
 @dataclass(frozen=True)
 class Edit:
-    """What to change; None leaves a field as it is."""
+    """What to change; None leaves a field as it is. `not_before` is for what waits or is dispatched; a past time is none."""
 
     task: str | None = None
     args: list[Json] | None = None
@@ -110,6 +111,7 @@ class Edit:
     kind: str | None = None
     on_interrupt: OnInterrupt | None = None
     max_attempts: int | None = None
+    not_before: datetime | None = None
 
 
 def edit(tx: Connection, item_id: int, change: Edit, *, actor: str) -> Item:
@@ -121,8 +123,8 @@ def edit(tx: Connection, item_id: int, change: Edit, *, actor: str) -> Item:
     old = held.item
     if old.state not in EDITABLE:
         raise NotAllowed(item_id, "edited", old.state, "only waiting, postponed and dispatched items can be edited")
-    if change.task is not None and change.task != old.task and held.dispatch_id is not None:
-        # The message names the old task and lies in its queue: it is taken back, and the item is fed anew.
+    if held.dispatch_id is not None and (change.task not in (None, old.task) or change.not_before is not None):
+        # The message names the old task and lies in its queue, or comes too early: it is taken back, and the item is fed anew.
         tx.execute(WITHDRAW, {"id": item_id})
         tx.execute(END_IF_EMPTY, {"dispatch_id": held.dispatch_id})
         plans.wake(tx, held.plan.id)
@@ -146,7 +148,7 @@ def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[S
             "kwargs": checked_json("args", old.kwargs if change.kwargs is None else change.kwargs, ARGS_LIMIT),
             "title": old.title if change.title is None else visible("title", change.title, TITLE_LIMIT),
             "kind": old.kind if change.kind is None else visible("kind", change.kind, KIND_LIMIT),
-            "not_before": old.not_before,
+            "not_before": old.not_before if change.not_before is None else _start(tx, old, change.not_before),
             "on_interrupt": change.on_interrupt or old.on_interrupt,
             "max_attempts": change.max_attempts or old.max_attempts,
         },
@@ -161,6 +163,14 @@ def apply(tx: Connection, old: Item, change: Edit, *, actor: str, states: list[S
         after=given,
     )
     return get(tx, old.id)
+
+
+def _start(tx: Connection, old: Item, wanted: datetime) -> datetime | None:
+    """The time before which the item does not start, None for now. Raises NotAllowed, Invalid."""
+    if old.state not in (State.WAITING, State.DISPATCHED):
+        raise NotAllowed(old.id, "given another start", old.state, "only an item that waits can; postpone it to another time")
+    now = clock.now(tx)
+    return wanted if checked_time("not_before", wanted, now) > now else None
 
 
 POSTPONE = text("""

@@ -102,7 +102,8 @@ class Back:
 
 # What the item was read as is the guard; an item that ran holds a dispatch and is never touched.
 WRITE = text("""
-    update relevo.item set state = :state, position = :position, not_before = cast(:until as timestamptz), settled_at = null
+    update relevo.item set state = :state, position = :position, not_before = cast(:until as timestamptz), settled_at = null,
+        due_at = case when :state = 'waiting' and state <> 'waiting' then now() else due_at end
     where id = :id and state = :was and state in ('waiting', 'postponed', 'cancelled') and dispatch_id is null and not at_head
     returning id
 """)
