@@ -65,7 +65,7 @@ def which(
     if containing is not None:
         checked("text", containing, SEARCH_LIMIT)
     if group is not None and not re.fullmatch("[0-9a-f]{12}", group):
-        raise Invalid("group", f"{group[:40]!r} is none; `relevo dead list --groups` shows the groups, each as 12 of 0-9 and a-f.")
+        raise Invalid("group", f"{group[:40]!r} is none; a group is 12 of 0-9 and a-f, as the list of groups has it.")
     if plan is None:
         return Which(None, group, task, containing)
     found = plans.get(tx, plan)

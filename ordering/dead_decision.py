@@ -167,18 +167,13 @@ def _decide(tx: Connection, verb: Verb, ids: Sequence[int], *, actor: str, note:
 
 
 def no_letter(tx: Connection, item_id: int, verb: Verb | None = None) -> NotDead:
-    """Why the item is no dead letter, with the command that helps; `verb` is what was to be done. Raises UnknownItem."""
+    """Why the item is no dead letter, and what helps; `verb` is what was to be done. Raises UnknownItem."""
     item = items.get(tx, item_id)
-    shown = f"`relevo show {item_id}` shows it"
     if item.state is State.WAITING and verb is Verb.RETRY:
-        return NotDead(item_id, f"it is waiting, so it is queued already; {shown}")
+        return NotDead(item_id, "it is waiting, so it is queued already")
     if item.state not in UNRESOLVED:
-        return NotDead(item_id, f"it is {item.state}; {shown}")
+        return NotDead(item_id, f"it is {item.state}")
     if plans.get(tx, item.plan).serial:
-        helps = (
-            f"`relevo {verb} {item_id}` decides it"
-            if verb
-            else f"{shown}, and `relevo retry`, `relevo skip` or `relevo resolve` decides it"
-        )
-        return NotDead(item_id, f"it belongs to the serial plan {item.plan!r}; {helps}")
+        helps = verb or "retry, skip or resolve"
+        return NotDead(item_id, f"it belongs to the serial plan {item.plan!r}; {helps} it as an item of that plan")
     return NotDead(item_id, "it is interrupted and its process may still be running it; try again in some seconds")

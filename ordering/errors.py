@@ -21,14 +21,14 @@ class UnknownPlan(RelevoError):
     """No plan has this name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no plan {name!r}; `relevo plan list` shows the plans, `relevo plan create` makes one.")
+        super().__init__(f"There is no plan {name!r}; create it, or look for its name in the list of plans.")
 
 
 class UnknownItem(RelevoError):
     """No item has this id."""
 
     def __init__(self, item_id: int) -> None:
-        super().__init__(f"There is no item {item_id}; `relevo plan show PLAN` lists a plan's items.")
+        super().__init__(f"There is no item {item_id}; the list of its plan has those that there are.")
 
 
 class UnknownEvent(RelevoError):
@@ -69,7 +69,7 @@ class PlanBlocked(RelevoError):
     def __init__(self, plan: str, items: Sequence[tuple[int, str, str]]) -> None:
         named = ", ".join(f"{item_id} {title!r} ({state})" for item_id, title, state in items)
         super().__init__(
-            f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each (for example `relevo retry {items[0][0]}`) first."
+            f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each of them first."
         )
         self.items = list(items)
 
@@ -125,7 +125,7 @@ class MayStillRun(RelevoError):
 
 
 class NotDead(RelevoError):
-    """The item is no dead letter; `why` says what it is and which command helps."""
+    """The item is no dead letter; `why` says what it is and what helps."""
 
     def __init__(self, item_id: int, why: str) -> None:
         super().__init__(f"Item {item_id} is no dead letter: {why}.")
@@ -137,8 +137,8 @@ class NotStream(RelevoError):
 
     def __init__(self, plan: str) -> None:
         super().__init__(
-            f"Plan {plan!r} is a serial plan, so it has no dead letters: what is unresolved in it is shown by `relevo plan show {plan}` "
-            "and decided by `relevo retry`, `relevo skip` and `relevo resolve`."
+            f"Plan {plan!r} is a serial plan, so it has no dead letters: what is unresolved stands in the plan itself, and each item is "
+            "retried, skipped or resolved there."
         )
 
 
@@ -146,7 +146,7 @@ class UnknownGroup(RelevoError):
     """No dead letter is of this group."""
 
     def __init__(self, group: str) -> None:
-        super().__init__(f"group: there are no dead letters of group {group!r} there; `relevo dead list --groups` shows the groups.")
+        super().__init__(f"group: there are no dead letters of group {group!r} there; list the groups to see those that there are.")
 
 
 class KeyConflict(RelevoError):
@@ -177,14 +177,14 @@ class UnknownSchedule(RelevoError):
     """No schedule has this name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no schedule {name[:80]!r}; `relevo schedule list` shows the schedules.")
+        super().__init__(f"There is no schedule {name[:80]!r}; the list of schedules has those that there are.")
 
 
 class ScheduleExists(RelevoError):
     """The name is taken."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is a schedule {name!r} already; choose another name or `relevo schedule remove {name}` first.")
+        super().__init__(f"There is a schedule {name!r} already; choose another name, or remove that one first.")
 
 
 class FactKeyConflict(RelevoError):
@@ -195,7 +195,7 @@ class UnknownFact(RelevoError):
     """No fact has this id."""
 
     def __init__(self, fact_id: int) -> None:
-        super().__init__(f"There is no fact {fact_id}; `relevo facts` lists the latest.")
+        super().__init__(f"There is no fact {fact_id}; the list of facts has the latest.")
 
 
 class UnknownSubscription(RelevoError):
@@ -203,7 +203,7 @@ class UnknownSubscription(RelevoError):
 
     def __init__(self, type: str, task: str, known: Sequence[str]) -> None:
         heard_by = f"is heard by {', '.join(known)}" if known else "is heard by no task"
-        super().__init__(f"{type!r} {heard_by}, not by {task!r}; `relevo subscriptions` lists who hears what.")
+        super().__init__(f"{type!r} {heard_by}, not by {task!r}; the list of subscriptions says who hears what.")
 
 
 class NotAStream(RelevoError):

@@ -113,7 +113,7 @@ def test_a_blocked_plan_is_not_started_and_decisions_free_it(line: Relevo, engin
     assert (blocked.code, blocked.refusal()) == (
         1,
         "Plan 'line' has unresolved items: 1 'one' (failed), 2 'two' (failed), 3 'three' (failed); "
-        "retry, skip or resolve each (for example `relevo retry 1`) first.",
+        "retry, skip or resolve each of them first.",
     )
     assert ok(line("skip", failed[0], "--note", "obsolete")) == "Skipped item 1.\n"
     assert ok(line("resolve", failed[1], "--note", "by hand")) == "Resolved item 2.\n"

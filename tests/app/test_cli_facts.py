@@ -80,7 +80,7 @@ def test_subscriptions_are_listed_and_removed(hearing: Relevo, engine: Engine) -
     again = hearing("unsubscribe", "invoice.issued", "draw")
     assert (again.code, again.refusal()) == (
         2,
-        "'invoice.issued' is heard by notify, not by 'draw'; `relevo subscriptions` lists who hears what.",
+        "'invoice.issued' is heard by notify, not by 'draw'; the list of subscriptions says who hears what.",
     )
     assert objects(hearing("unsubscribe", "invoice.issued", "notify", "--json")) == [
         {"type": "invoice.issued", "task": "notify", "plan": "default"}
@@ -115,7 +115,7 @@ def unchanged(server_url: str, template: str) -> Iterator[Engine]:
         (("facts", "--type", "a b"), "type: 'a b' is not the name of a fact"),
         (("facts", "--limit", "-1"), "Invalid value for '--limit'"),
         (("facts", "--after", "x"), "Invalid value for '--after': 'x' is not a fact's number"),
-        (("fact", "99"), "There is no fact 99; `relevo facts` lists the latest."),
+        (("fact", "99"), "There is no fact 99; the list of facts has the latest."),
         (("fact", "0"), "Invalid value for 'FACT': '0' is not a fact's number"),
         (("unsubscribe", "a", "b"), "'a' is heard by no task, not by 'b'"),
         (("unsubscribe", "a"), "Missing argument 'TASK'"),

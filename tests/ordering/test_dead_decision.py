@@ -79,7 +79,7 @@ def other_states(tx: Connection) -> dict[int, str]:
     found[waiting] = "it is waiting, so it is queued already"
     (serial,) = put(tx)
     tx.execute(DIE, {"ids": [serial], "errors": ["a"]})
-    found[serial] = f"it belongs to the serial plan 'line'; `relevo retry {serial}` decides it"
+    found[serial] = f"it belongs to the serial plan 'line'; retry it as an item of that plan"
     (pending,) = put(tx, plan="mails", on_interrupt=OnInterrupt.HOLD)
     lose(tx, run(tx, "mails"))
     tx.execute(text("update relevo.session set closed_at = null"))
@@ -190,7 +190,7 @@ def test_what_dies_again_meanwhile_is_not_met_twice(engine: Engine) -> None:
 def test_a_group_that_has_no_letters_is_refused_and_a_plan_without_any_is_not(engine: Engine) -> None:
     with engine.begin() as tx:
         made = stream(tx)
-    with pytest.raises(UnknownGroup, match=r"^group: there are no dead letters of group '0{12}' there; `relevo dead list --groups`"):
+    with pytest.raises(UnknownGroup, match=r"^group: there are no dead letters of group '0{12}' there; list the groups"):
         dead_decision.decide_all(engine, Verb.SKIP, Which(None, "0" * 12), actor=ACTOR)
     assert dead_decision.decide_all(engine, Verb.SKIP, Which(made), actor=ACTOR) == Decided(0, 0)
 

@@ -216,7 +216,7 @@ def test_long_data_are_cut_in_a_list(tx: Connection) -> None:
 
 
 def test_an_unknown_fact_is_refused(tx: Connection) -> None:
-    with pytest.raises(UnknownFact, match=r"^There is no fact 99; `relevo facts` lists the latest\.$"):
+    with pytest.raises(UnknownFact, match=r"^There is no fact 99; the list of facts has the latest\.$"):
         facts.fact(tx, 99)
 
 

@@ -74,8 +74,8 @@ def test_only_unsubscribe_removes_and_says_so_in_the_trail(tx: Connection) -> No
 @pytest.mark.parametrize(
     ("type", "task", "sentence"),
     [
-        ("invoice.issued", "draw", "'invoice.issued' is heard by notify, not by 'draw'; `relevo subscriptions` lists who hears what."),
-        ("nothing", "notify", "'nothing' is heard by no task, not by 'notify'; `relevo subscriptions` lists who hears what."),
+        ("invoice.issued", "draw", "'invoice.issued' is heard by notify, not by 'draw'; the list of subscriptions says who hears what."),
+        ("nothing", "notify", "'nothing' is heard by no task, not by 'notify'; the list of subscriptions says who hears what."),
     ],
 )
 def test_unsubscribing_what_is_not_there_is_refused(tx: Connection, type: str, task: str, sentence: str) -> None:
