@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from sqlalchemy import Connection
 
-from app import page
+from app import board_all, page
 from app.act import Place, act, page_at
 from app.api_call import Call, Calling
 from app.form import Fields
@@ -73,6 +73,7 @@ def show(
             "unresolved": glance.first_unresolved(tx, ids, limit=1),
             "evidence": evidence.evidence(tx, (each.head.id for each in found if each.head is not None)),
             "needs": needs.needs(tx, limit=NEEDS),
+            **(board_all.asked(call, tx, ask) if ask in ("run-all", "repair-all") else {}),
         }
 
     status = refusal.status if refusal else 200

@@ -8,6 +8,8 @@ from app import catalogue
 from app.catalogue import Catalogue, CataloguePlan
 from app.fields import BadInput
 
+NONE = "The server has no catalogue: there is no file where RELEVO_CATALOGUE says (relevo.toml)."
+
 
 def load(path: Path | None) -> Catalogue | None:
     """The catalogue at `path`, or None if there is no file. Raises BadInput if it cannot be used."""
@@ -24,7 +26,7 @@ def require(path: Path | None, name: str) -> CataloguePlan:
     """As `plan_of`. Raises BadInput if there is none."""
     loaded = load(path)
     if loaded is None:
-        raise BadInput("The server has no catalogue: there is no file where RELEVO_CATALOGUE says (relevo.toml).")
+        raise BadInput(NONE)
     if name not in loaded.plans:
         raise BadInput(f"{loaded.path}: there is no plan {name!r} in this catalogue.")
     return loaded.plans[name]

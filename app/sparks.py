@@ -13,7 +13,7 @@ WIDTH, HEIGHT, MARGIN = 48.0, 16.0, 1.5
 class Spark:
     """Paths of one drawing of WIDTH by HEIGHT: the line, the area under it, the threshold, what lies above it; and where the line ends.
 
-    All of them are empty, and `end` None, where there is nothing to draw.
+    All of them are empty, and `end` None, where there are not two points to draw.
     """
 
     line: str = ""
@@ -36,7 +36,7 @@ def spark(values: Sequence[float | None], threshold: float | None = None) -> Spa
     """The drawing of these values. The threshold, if there is one, is always in it."""
     chosen = points(values)
     known = [each for each in chosen if each is not None]
-    if not known:
+    if len(known) < 2:
         return Spark()
     top = max(*known, threshold or 0.0, 1e-9)
     step = (WIDTH - 1) / (POINTS - 1)

@@ -22,6 +22,7 @@ from app import (
     assets,
     board,
     board_add,
+    board_all,
     board_home,
     board_item,
     board_items,
@@ -70,6 +71,7 @@ PAGES = (
     board_items.router,
     board_item.router,
     board_add.router,
+    board_all.router,
 )
 
 

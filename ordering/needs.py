@@ -80,3 +80,26 @@ def needs(tx: Connection, *, limit: int) -> Needs:
     found = [Need(line(row), row.called, row.behind if row.holding else None, row.goes_on) for row in rows[:limit]]
     letters = [Letters(**row._mapping) for row in tx.execute(LETTERS, {"limit": limit})]
     return Needs(found, letters, len(rows) > limit)
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A plan with unresolved items, counted up to COUNTED + 1."""
+
+    plan: str
+    called: str
+    count: int
+
+
+UNRESOLVED = text(f"""
+    select p.name as plan, coalesce(nullif(p.title, ''), p.name) as called, x.count from relevo.plan p cross join lateral (
+        select count(*) as count from (
+            select 1 from relevo.item i where i.plan_id = p.id and i.state in ('failed', 'interrupted') order by i.position
+            limit {COUNTED + 1}) y) x
+    where p.concurrency = 1 and x.count > 0 order by p.name limit :limit
+""")
+
+
+def unresolved(tx: Connection, *, limit: int) -> list[Unresolved]:
+    """Up to `limit` serial plans that have unresolved items, by name."""
+    return [Unresolved(**row._mapping) for row in tx.execute(UNRESOLVED, {"limit": limit})]

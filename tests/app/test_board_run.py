@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from ordering import plans
+from ordering.decide import Failed
 from ordering.model import OnFailure, State
 from tests.app.boards import Line
 from tests.app.pages import alert, done, get, refused, region, sound, words
@@ -161,7 +162,7 @@ def test_repair_all(catalogued, http_engine: Engine) -> None:  # type: ignore[no
     path = f"/plans/{name}"
     done(client, f"{path}/run-all", [("entry", "two"), ("entry", "three"), ("back", path)])
     with http_engine.begin() as tx:
-        broken = acts.end(tx, acts.Failed("E", "E: no"), name)
+        broken = acts.end(tx, Failed("E", "E: no"), name)
     page = get(client, f"{path}?ask=repair-all")
     assert "its repair runs: http" in words(region(page, "ask"))
     done(client, f"{path}/repair-all", {"back": path})
