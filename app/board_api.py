@@ -16,9 +16,10 @@ router = APIRouter(include_in_schema=False)
 def api(request: Request, call: Calling) -> Response:
     """Every route with its parameters, bodies, examples and problems."""
     kinds = {kind.word: kind for kind in [*problem.KINDS.values(), *problem.OF_STATUS.values(), problem.DEFECT]}
-    shown = described(request.app.openapi())
+    if not hasattr(request.app.state, "described"):
+        request.app.state.described = described(request.app.openapi())  # 50 ms; it never changes
     kinds_shown = sorted(kinds.values(), key=lambda kind: (kind.status, kind.word))
-    return page.render(request, call, "api.html", api=shown, kinds=kinds_shown, prefix=problem.PREFIX)
+    return page.render(request, call, "api.html", api=request.app.state.described, kinds=kinds_shown, prefix=problem.PREFIX)
 
 
 @router.get("/api/docs")
