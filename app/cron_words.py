@@ -9,7 +9,6 @@ from babel.lists import format_list
 
 from app import language
 from app.language import gettext as _
-from app.language import ngettext
 
 DAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 
@@ -43,13 +42,12 @@ def _time(minute: str, hour: str) -> str | None:
         if minute == "*":
             return _("every minute")
         if every and 60 % int(every[1] or 1) == 0 and int(every[1]):
-            return ngettext("every minute", "every %(num)d minutes", int(every[1])) % {"num": int(every[1])}
+            return _("every %(num)d minutes") % {"num": int(every[1])} if int(every[1]) > 1 else _("every minute")
         return _("every hour at :%(minute)s") % {"minute": f"{int(minute):02}"} if minute.isdigit() else None
     hours = re.fullmatch(r"\*/(\d{1,2})", hour)
     if hours and minute.isdigit() and int(hours[1]) and 24 % int(hours[1]) == 0:
-        number = int(hours[1])
-        words = ngettext("every hour at :%(minute)s", "every %(num)d hours at :%(minute)s", number)
-        return words % {"num": number, "minute": f"{int(minute):02}"}
+        words = _("every %(num)d hours at :%(minute)s") if int(hours[1]) > 1 else _("every hour at :%(minute)s")
+        return words % {"num": int(hours[1]), "minute": f"{int(minute):02}"}
     if minute.isdigit() and re.fullmatch(r"\d{1,2}(,\d{1,2})*", hour):
         times = [f"{int(each):02}:{int(minute):02}" for each in hour.split(",")]
         return _("at %(times)s") % {"times": format_list(times, locale=language.spoken())}

@@ -7,7 +7,7 @@ from typing import Any
 
 from app import wording
 from app.language import gettext as _
-from app.language import ngettext
+from app.language import ngettext, pgettext
 from ordering.model import Json
 
 DETAIL = 200  # characters of a value that is told
@@ -63,6 +63,27 @@ def verb(action: str) -> str:
         "retake": _("took up again"),
         "emit": _("emitted"),
     }.get(action, action)
+
+
+def yours(action: str) -> str:
+    """The verb as it begins a sentence about what the reader has just done."""
+    return {
+        "create": pgettext("you", "Created"),
+        "remove": pgettext("you", "Removed"),
+        "add": pgettext("you", "Added"),
+        "move": pgettext("you", "Moved"),
+        "edit": pgettext("you", "Edited"),
+        "postpone": pgettext("you", "Postponed"),
+        "cancel": pgettext("you", "Cancelled"),
+        "start": pgettext("you", "Started"),
+        "pause": pgettext("you", "Paused"),
+        "resume": pgettext("you", "Resumed"),
+        "retry": pgettext("you", "Retried"),
+        "skip": pgettext("you", "Skipped"),
+        "resolve": pgettext("you", "Resolved"),
+        "undo": pgettext("you", "Undid the last change of"),
+        "unsubscribe": pgettext("you", "Unsubscribed"),
+    }.get(action) or verb(action).capitalize()
 
 
 def thing(action: str, before: Json, after: Json) -> str:

@@ -80,3 +80,8 @@ def gettext(message: str) -> str:
 def ngettext(one: str, many: str, number: int) -> str:
     """`one` or `many`, whichever `number` asks for, in the language of this call."""
     return str(_words(_current.get()).ngettext(one, many, number))
+
+
+def pgettext(context: str, message: str) -> str:
+    """`message` as it is said in this context, where one word of English is several of another language."""
+    return str(_words(_current.get()).pgettext(context, message))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import sys
+from io import BytesIO
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -18,22 +20,35 @@ from babel.messages.pofile import read_po, write_po  # noqa: E402
 
 from app import language, problem  # noqa: E402
 
+VARYING = re.compile(r'"(POT-Creation|PO-Revision|Project-Id|Report-Msgid|Last-Tr|Language-Team|Generated)')
 HEADER = "# Words of Relevo's board. `make words` adds what is new; write the translation behind msgstr.\n"
 METHODS = [("templates/**.html", "jinja2"), ("**.py", "python")]
-KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2)}
+KEYWORDS: dict[str, Any] = {"_": None, "gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)}
 PLACEHOLDER = re.compile(r"%\((\w+)\)[a-z]|\{(\w+)\}")
-Key = str | tuple[str, str]
 
 
-def said() -> dict[Key, list[str]]:
+class Said(NamedTuple):
+    """A message: what it is said of where one word of English is several of another language, and its plural if it has one."""
+
+    text: str
+    plural: str = ""
+    context: str | None = None
+
+    @property
+    def id(self) -> str | tuple[str, str]:
+        """What a catalogue knows it by."""
+        return (self.text, self.plural) if self.plural else self.text
+
+
+def said() -> dict[Said, list[str]]:
     """Every message of templates and code, and the files that say it."""
-    found: dict[Key, list[str]] = {}
-    for file, _line, message, _comments, _context in extract_from_dir(str(ROOT / "app"), METHODS, {}, KEYWORDS):
-        key: Key = tuple(message) if isinstance(message, tuple) else message  # type: ignore[assignment]
-        if key and (isinstance(key, tuple) or key.strip()):
-            found.setdefault(key, []).append(file)
+    found: dict[Said, list[str]] = {}
+    for file, _line, message, _comments, context in extract_from_dir(str(ROOT / "app"), METHODS, {}, KEYWORDS):
+        parts = message if isinstance(message, tuple) else (message,)
+        if parts[0].strip():
+            found.setdefault(Said(parts[0], parts[1] if len(parts) > 1 else "", context), []).append(file)
     for kind in (*problem.KINDS.values(), *problem.OF_STATUS.values(), problem.DEFECT):
-        found.setdefault(kind.title, []).append("problem.py")
+        found.setdefault(Said(kind.title), []).append("problem.py")
     return found
 
 
@@ -55,28 +70,28 @@ def lacking(name: str) -> list[str]:
     """What is wrong with a catalogue, one sentence each."""
     known, messages = catalogue(name), said()
     wrong = []
-    for key in messages:
-        singular = key[0] if isinstance(key, tuple) else key
-        message = known.get(singular)
-        strings = [] if message is None else list(message.string) if isinstance(message.string, (tuple, list)) else [message.string]
+    for each, files in messages.items():
+        message = known.get(each.text, each.context)
+        strings = [] if message is None else _strings(message)
         if message is None or message.fuzzy or not strings or not all(strings):
-            wrong.append(f"{name}: {singular!r} has no translation ({', '.join(sorted(set(messages[key])))}).")
-        elif isinstance(key, tuple) != message.pluralizable:
-            wrong.append(f"{name}: {singular!r} is said with a plural in one place and without one in another.")
-        else:
-            wrong += [f"{name}: {singular!r} and its translation have other placeholders." for each in strings if names(each) - names(*_parts(key))]
-    spoken = {key[0] if isinstance(key, tuple) else key for key in messages}
-    wrong += [f"{name}: {message.id!r} is not said any more." for message in known if message.id and _first(message) not in spoken]
-    return wrong
+            wrong.append(f"{name}: {each.text!r} has no translation ({', '.join(sorted(set(files)))}).")
+        elif bool(each.plural) != message.pluralizable:
+            wrong.append(f"{name}: {each.text!r} is said with a plural in one place and without one in another.")
+        elif any(placeholders(string) - placeholders(each.text, each.plural) for string in strings):
+            wrong.append(f"{name}: {each.text!r} and its translation have other placeholders.")
+    spoken = {(each.text, each.context) for each in messages}
+    return wrong + [
+        f"{name}: {each.id!r} is not said any more." for each in known if each.id and (_first(each), each.context) not in spoken
+    ]
 
 
-def names(*texts: str) -> set[str]:
-    """The placeholders in the texts."""
+def placeholders(*texts: str) -> set[str]:
+    """The names in the texts that are filled in."""
     return {found[1] or found[2] for each in texts for found in PLACEHOLDER.finditer(each)}
 
 
-def _parts(key: Key) -> tuple[str, ...]:
-    return key if isinstance(key, tuple) else (key,)
+def _strings(message: Message) -> list[str]:
+    return list(message.string) if isinstance(message.string, (tuple, list)) else [message.string or ""]
 
 
 def _first(message: Message) -> str:
@@ -87,18 +102,19 @@ def update(name: str) -> None:
     """Write a language's file anew: what is said, in the order of the words, with the translations that are known."""
     known = catalogue(name)
     fresh = Catalog(locale=name, header_comment=HEADER, charset="utf-8", fuzzy=False)
-    fresh._num_plurals, fresh._plural_expr = 2, "(n != 1)"  # CLDR has a third form, of millions, which nothing here needs
-    for key in sorted(said(), key=lambda key: _parts(key)[0].lower()):
-        old = known.get(_parts(key)[0])
-        keeps = old is not None and old.pluralizable == isinstance(key, tuple)
-        fresh.add(key, old.string if keeps and old is not None else ("", "") if isinstance(key, tuple) else "")
-    file_of(name).parent.mkdir(parents=True, exist_ok=True)
-    with file_of(name).open("wb") as target:
-        write_po(target, fresh, width=0, omit_header=False, sort_output=False)
-    text = file_of(name).read_text(encoding="utf-8")
+    # CLDR has a third form, of millions, which nothing here needs.
+    fresh._num_plurals = 2  # type: ignore[assignment]
+    fresh._plural_expr = "(n != 1)"  # type: ignore[assignment]
+    for each in sorted(said(), key=lambda each: (each.text.lower(), each.context or "")):
+        old = known.get(each.text, each.context)
+        kept = None if old is None or old.pluralizable != bool(each.plural) else old.string
+        fresh.add(each.id, kept or (("", "") if each.plural else ""), context=each.context)
+    written = BytesIO()
+    write_po(written, fresh, width=0, sort_output=False)
     # Dates and versions would differ each time.
-    kept = [line for line in text.splitlines() if not re.match(r'"(POT-Creation|PO-Revision|Project-Id|Report-Msgid|Last-Tr|Generated)', line)]
-    file_of(name).write_text("\n".join(kept).rstrip() + "\n", encoding="utf-8")
+    lines = [each for each in written.getvalue().decode().splitlines() if not VARYING.match(each)]
+    file_of(name).parent.mkdir(parents=True, exist_ok=True)
+    file_of(name).write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
 def main() -> int:
