@@ -60,6 +60,7 @@ docs: venv ## build the documentation's site into build/site
 
 reference: venv ## renew docs/reference/cli.md from the code
 	@$(BIN)/python scripts/write_reference.py
+
 words: venv ## bring new words of the board into its catalogues of messages, and name what is not translated
 	@$(BIN)/python scripts/words.py
 
