@@ -71,6 +71,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "serve": cli_platform.serve,
         "flower": cli_platform.flower,
         "healthy": cli_healthy.healthy,
+        "exporter": cli_platform.exporter,
         "reconcile": cli_platform.reconcile,
         "migrate": cli_platform.migrate,
     },

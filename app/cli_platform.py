@@ -24,7 +24,7 @@ Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return when everyt
 def up(detach: Detach = False) -> None:
     """Bring the platform up.
 
-    The database and the broker where none are configured, then feeder, worker and the HTTP server.
+    The database and the broker where none are configured, then feeder, worker, the HTTP server and the exporter.
     It runs until Ctrl-C, restarts what dies, and stops everything gracefully.
 
     \b
@@ -71,7 +71,8 @@ def status(as_json: AsJson = False) -> None:
 
 def _print(found: Status) -> None:
     say(f"The platform is {found.state}" + (f" since {found.since}" if found.since else "") + f" (home {found.home}).")
-    for name, value in (("http", found.url), ("database", found.database_url), ("broker", found.broker_url), ("log", found.log)):
+    shown = {"http": found.url, "metrics": found.metrics_url, "database": found.database_url, "broker": found.broker_url, "log": found.log}
+    for name, value in shown.items():
         if value:
             say(f"  {name}: {value}")
     if found.services:
@@ -167,6 +168,25 @@ def serve(
         if value is not None:
             os.environ[name] = str(value)
     _become([str(SERVING)])
+
+
+def exporter(
+    host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="Where to listen, instead of RELEVO_EXPORTER_HOST.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="PORT", help="Where to listen, instead of RELEVO_EXPORTER_PORT.")] = None,
+) -> None:
+    """Run the exporter in the foreground.
+
+    It serves the signals to Prometheus, at /metrics. Any number of them is safe: they say the same.
+
+    \b
+    Example: relevo exporter --port 9390
+    """
+    from app.launch import EXPORTING
+
+    for name, value in (("RELEVO_EXPORTER_HOST", host), ("RELEVO_EXPORTER_PORT", port)):
+        if value is not None:
+            os.environ[name] = str(value)
+    _become([str(EXPORTING)])
 
 
 def _become(program: list[str], arguments: Sequence[str] = ()) -> Any:

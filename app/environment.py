@@ -22,6 +22,8 @@ def of_settings(settings: Settings) -> dict[str, str]:
         "RELEVO_HOME": settings.home,
         "RELEVO_HOST": settings.host,
         "RELEVO_PORT": settings.port,
+        "RELEVO_EXPORTER_HOST": settings.exporter_host,
+        "RELEVO_EXPORTER_PORT": settings.exporter_port,
         "RELEVO_TOKENS_FILE": settings.tokens_file,
         "RELEVO_SHELL_OVER_HTTP": settings.shell_over_http,
         "RELEVO_FLOWER_AUTH": settings.flower_auth,

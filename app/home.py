@@ -45,7 +45,7 @@ class AlreadyUp(PlatformError):
 @dataclass(frozen=True)
 class Record:
     """What the holder of the lock runs. state: starting, up or stopping. URLs are there from `up` on, passwords included;
-    `url` is the HTTP server's.
+    `url` is the HTTP server's, `metrics_url` the exporter's.
 
     stop_within: the longest, in seconds, that a stop takes.
     pid_started (clock ticks since boot) and boot tell this process from another one that has its number later.
@@ -61,6 +61,7 @@ class Record:
     broker_url: str | None = None
     log: str | None = None
     url: str | None = None
+    metrics_url: str | None = None
     services: list[ServiceState] = field(default_factory=list)
 
 

@@ -26,10 +26,11 @@ from workers import process
 from workers.settings import Settings, SettingsError
 
 READY_WITHIN = 60.0  # seconds for a server, and for the services, whose imports may be slow
-POSTGRES, VALKEY, FEEDER, WORKER, WEB = "postgres", "valkey", "feeder", "worker", "web"
+POSTGRES, VALKEY, FEEDER, WORKER, WEB, EXPORTER = "postgres", "valkey", "feeder", "worker", "web", "exporter"
 SERVING = Path(__file__).with_name("serving.py")
+EXPORTING = Path(__file__).with_name("exporting.py")
 #: Seconds that each has to end; the worker has its plans' longest stop_grace on top, for which bodies may go on.
-STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 30.0, WEB: 10.0}
+STOP_WITHIN = {POSTGRES: 20.0, VALKEY: 10.0, FEEDER: 10.0, WORKER: 30.0, WEB: 10.0, EXPORTER: 10.0}
 USUAL_GRACE = 10.0  # seconds, where the database cannot be asked
 
 
@@ -43,7 +44,7 @@ class StartFailed(PlatformError):
 
 
 class Platform:
-    """What `relevo up` runs: the servers that are not given, then feeder, worker and the HTTP server."""
+    """What `relevo up` runs: the servers that are not given, then feeder, worker, the HTTP server and the exporter."""
 
     def __init__(self, settings: Settings, home: Home, log: ServiceLog, log_file: Path | None) -> None:
         self._settings = settings
@@ -56,6 +57,7 @@ class Platform:
         self._valkey = None if settings.broker_url else Valkey(home.path / "valkey")
         self._told_broker_url: str | None = None
         self._listening: socket.socket | None = None
+        self._scraped: socket.socket | None = None
         self._grace = USUAL_GRACE
         self._supervisor = Supervisor(log, self._record)
 
@@ -89,13 +91,14 @@ class Platform:
             # With these codes a service ends by a sentence of its own.
             raise StartFailed(error.last_lines[-1] if told else str(error), 2 if error.exit_code == 2 else 3, error.last_lines) from error
         finally:
-            if self._listening is not None:
-                self._listening.close()
+            for listening in (self._listening, self._scraped):
+                if listening is not None:
+                    listening.close()
             self._home.forget()
 
     def _start(self) -> None:
         # What is given is looked at first: nothing is started for a platform that cannot come up.
-        self._listen()
+        listening, scraped = self._listen()
         self._check_catalogue()
         with self._supervisor.interruptible():
             if self._valkey is None:
@@ -109,16 +112,17 @@ class Platform:
             with self._supervisor.interruptible():
                 self._migrate()
         self._declare()
-        self._supervisor.start([self._service(FEEDER), self._service(WORKER), self._web(self._listen())], READY_WITHIN)
+        web, exporter = self._listener(WEB, SERVING, listening), self._listener(EXPORTER, EXPORTING, scraped)
+        self._supervisor.start([self._service(FEEDER), self._service(WORKER), web, exporter], READY_WITHIN)
 
-    def _listen(self) -> socket.socket:
+    def _listen(self) -> tuple[socket.socket, socket.socket]:
         # Held here, so that two platforms cannot meet on a port and a server that is restarted refuses nobody.
-        if self._listening is None:
-            try:
-                self._listening = listen.listen(self._settings, any_port=True)
-            except SettingsError as error:
-                raise StartFailed(str(error), 2) from error
-        return self._listening
+        try:
+            self._listening = listen.listen(self._settings, any_port=True)
+            self._scraped = listen.listen_for_scrapes(self._settings, any_port=True)
+        except SettingsError as error:
+            raise StartFailed(str(error), 2) from error
+        return self._listening, self._scraped
 
     def _migrate(self) -> None:
         try:
@@ -205,6 +209,7 @@ class Platform:
             self._supervisor.restart(FEEDER)
             self._supervisor.restart(WORKER)
             self._supervisor.restart(WEB)
+            self._supervisor.restart(EXPORTER)
         self._told_broker_url = url
 
     def _service(self, name: str) -> Service:
@@ -216,14 +221,14 @@ class Platform:
             stop_within=lambda: STOP_WITHIN[name] + (self._grace if name == WORKER else 0),
         )
 
-    def _web(self, listening: socket.socket) -> Service:
+    def _listener(self, name: str, script: Path, listening: socket.socket) -> Service:
         number = listening.fileno()
         return Service(
-            WEB,
-            lambda: [sys.executable, "-P", str(SERVING)],
+            name,
+            lambda: [sys.executable, "-P", str(script)],
             lambda: {**environment.of_service(self._settings, self._database_url(), self._broker_url()), listen.LISTEN_FD: str(number)},
             self._settings.catalogue.parent,
-            stop_within=lambda: STOP_WITHIN[WEB],
+            stop_within=lambda: STOP_WITHIN[name],
             inherits=[number],
         )
 
@@ -245,6 +250,7 @@ class Platform:
                 broker_url=self._broker_url() if known else None,
                 log=str(self._log_file) if self._log_file else None,
                 url=listen.url_of(self._listening) if known and self._listening is not None else None,
+                metrics_url=f"{listen.url_of(self._scraped)}/metrics" if known and self._scraped is not None else None,
                 stop_within=sum(STOP_WITHIN.values()) + self._grace + UNKILLABLE,
                 services=self._supervisor.states(),
             )

@@ -1,4 +1,4 @@
-"""The socket that the HTTP server listens on: at a fixed port, or at a free one."""
+"""The sockets that the HTTP server and the exporter listen on: at a fixed port, or at a free one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from workers.loopback import is_loopback
 from workers.settings import Settings, SettingsError
 
 DEFAULT_PORT = 8000
+DEFAULT_EXPORTER_PORT = 9390
 BACKLOG = 256
 #: The number of the listening socket's descriptor, where `relevo up` made it: a server that is restarted refuses nobody meanwhile.
 LISTEN_FD = "RELEVO_LISTEN_FD"
@@ -34,20 +35,28 @@ def listen(settings: Settings, *, any_port: bool = False) -> socket.socket:
     Raises PortTaken, SettingsError.
     """
     check_host(settings)
-    port = settings.port or DEFAULT_PORT
+    return _listening("RELEVO", settings.host, settings.port, DEFAULT_PORT, any_port)
+
+
+def listen_for_scrapes(settings: Settings, *, any_port: bool = False) -> socket.socket:
+    """As `listen`, for the exporter, which tells figures and names of plans and tasks to whoever reaches it."""
+    return _listening("RELEVO_EXPORTER", settings.exporter_host, settings.exporter_port, DEFAULT_EXPORTER_PORT, any_port)
+
+
+def _listening(prefix: str, host: str, port: int | None, default: int, any_port: bool) -> socket.socket:
     try:
-        return _bound(settings.host, port)
+        return _bound(prefix, host, port or default)
     except PortTaken:
-        if not any_port or settings.port is not None:
+        if not any_port or port is not None:
             raise
-        return _bound(settings.host, 0)
+        return _bound(prefix, host, 0)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(prefix: str, host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
-        raise SettingsError(f"RELEVO_HOST is {host[:100]!r}, which is no address of this machine.") from None
+        raise SettingsError(f"{prefix}_HOST is {host[:100]!r}, which is no address of this machine.") from None
     made = socket.socket(family, kind, protocol)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -56,8 +65,8 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         made.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(f"RELEVO_PORT is {port}, where somebody listens already: set another one.") from None
-        raise SettingsError(f"RELEVO_HOST and RELEVO_PORT: {host}:{port} cannot be listened on ({error.strerror}).") from None
+            raise PortTaken(f"{prefix}_PORT is {port}, where somebody listens already: set another one.") from None
+        raise SettingsError(f"{prefix}_HOST and {prefix}_PORT: {host}:{port} cannot be listened on ({error.strerror}).") from None
     return made
 
 

@@ -44,7 +44,8 @@ class NotStopped(PlatformError):
 
 @dataclass(frozen=True)
 class Status:
-    """The platform as it is now. state: down, starting, up or stopping. URLs are without passwords; `url` is the HTTP server's.
+    """The platform as it is now. state: down, starting, up or stopping. URLs are without passwords; `url` is the HTTP server's,
+    `metrics_url` the exporter's.
 
     problems: one sentence for each thing that should run or answer and does not.
     """
@@ -56,6 +57,7 @@ class Status:
     database_url: str | None = None
     broker_url: str | None = None
     url: str | None = None
+    metrics_url: str | None = None
     log: str | None = None
     services: list[ServiceState] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -146,6 +148,7 @@ def status(settings: Settings) -> Status:
         _without_password(record.database_url),
         _without_password(record.broker_url),
         record.url,
+        record.metrics_url,
         record.log,
         record.services,
         problems,

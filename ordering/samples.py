@@ -17,7 +17,7 @@ TAKE = text(f"""
     insert into relevo.sample (minute, plan_id, depth, oldest_seconds, attempts, retries, dead_letters)
     select date_trunc('minute', now()), id, depth, date_part('epoch', oldest_age), attempts, retries, dead_letters
     from ({signals.EVERY.text}) as every order by id
-    on conflict do nothing
+    on conflict do nothing returning plan_id
 """)
 PRUNE = text("delete from relevo.sample where minute < now() - interval '2 hours'")
 NEXT = text("select 60 - date_part('second', clock_timestamp())")
@@ -27,9 +27,9 @@ def take(tx: Connection) -> bool:
     """Write this minute's sample of every plan if nobody has, and let go of the old ones; whether it was written here."""
     if tx.execute(TAKEN).scalar_one():
         return False
-    written = tx.execute(TAKE).rowcount > 0
+    written = signals.read(tx, TAKE)
     tx.execute(PRUNE)
-    return written
+    return bool(written)
 
 
 def seconds_to_next(tx: Connection) -> float:

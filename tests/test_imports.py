@@ -22,6 +22,7 @@ FORBIDDEN = {
         "pydantic_settings",
     },
     "workers": {"app", "relevo", "typer", "rich", "fastapi"},
+    "monitoring": {"app", "workers", "relevo", "celery", "kombu", "redis", "fastapi", "typer", "rich", "structlog", "httpx"},
     "app": {"relevo"},
 }
 

@@ -105,6 +105,8 @@ class Settings(BaseSettings):
     home: Annotated[Path, BeforeValidator(_path)] = Path(".relevo")
     host: str = "127.0.0.1"
     port: Annotated[int, BeforeValidator(_port)] | None = None
+    exporter_host: str = "127.0.0.1"
+    exporter_port: Annotated[int, BeforeValidator(_port)] | None = None
     tokens_file: Annotated[Path, BeforeValidator(_path)] | None = None
     shell_over_http: Annotated[Literal["on", "off"], BeforeValidator(_switch)] = "on"
     flower_auth: Annotated[str, BeforeValidator(_login)] | None = Field(default=None, repr=False)

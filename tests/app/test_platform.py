@@ -92,7 +92,7 @@ def pids(record: dict[str, Any]) -> dict[str, int]:
 def test_up_detached_status_and_down(place: Place) -> None:
     record = place.up()
     assert stat.S_IMODE((place.home / "platform.json").stat().st_mode) == 0o600
-    assert list(pids(record)) == ["postgres", "valkey", "feeder", "worker", "web"]
+    assert list(pids(record)) == ["postgres", "valkey", "feeder", "worker", "web", "exporter"]
     assert all(alive(pid) for pid in pids(record).values())
 
     code, told = place.call("status")
@@ -214,7 +214,7 @@ def test_servers_and_services_that_die_come_back(place: Place) -> None:
 def test_a_given_database_and_broker_are_used_and_nothing_embedded_starts(place: Place, database_url: str, broker_url: str) -> None:
     given = {"RELEVO_DATABASE_URL": database_url, "RELEVO_BROKER_URL": broker_url}
     record = place.up(**given)
-    assert list(pids(record)) == ["feeder", "worker", "web"]
+    assert list(pids(record)) == ["feeder", "worker", "web", "exporter"]
     assert not (place.home / "postgres").exists()
     code, told = place.call("status", **given)
     assert code == 0
