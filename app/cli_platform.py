@@ -179,7 +179,7 @@ def exporter(
     It serves the signals to Prometheus, at /metrics. Any number of them is safe: they say the same.
 
     \b
-    Example: relevo exporter --port 9390
+    Example: relevo exporter --port 9464
     """
     from app.launch import EXPORTING
 

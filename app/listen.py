@@ -10,7 +10,7 @@ from workers.loopback import is_loopback
 from workers.settings import Settings, SettingsError
 
 DEFAULT_PORT = 8000
-DEFAULT_EXPORTER_PORT = 9390
+DEFAULT_EXPORTER_PORT = 9464
 BACKLOG = 256
 #: The number of the listening socket's descriptor, where `relevo up` made it: a server that is restarted refuses nobody meanwhile.
 LISTEN_FD = "RELEVO_LISTEN_FD"

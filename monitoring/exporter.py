@@ -57,6 +57,8 @@ class Scrape(BaseHTTPRequestHandler):
                     self._answer(500, "text/plain; charset=utf-8", b"The figures could not be gathered; the log says why.\n")
                 else:
                     self._answer(200, kind, body)
+            case "/healthz":  # the process answers, whatever its sources do
+                self._answer(200, "text/plain; charset=utf-8", b"ok\n")
             case "/":
                 self._answer(200, "text/plain; charset=utf-8", PAGE)
             case _:

@@ -200,6 +200,7 @@ def test_openmetrics_is_spoken_and_other_addresses_are_not_there(scraped: Scrape
     assert said.endswith("# EOF\n")
     assert "# TYPE relevo_attempts counter" in said
     assert httpx.get(scraped.url, trust_env=False).text.startswith("Relevo's exporter")
+    assert httpx.get(f"{scraped.url}/healthz", trust_env=False).text == "ok\n"
     assert httpx.get(f"{scraped.url}/else", trust_env=False).status_code == 404
     assert httpx.post(f"{scraped.url}/metrics", trust_env=False).status_code == 501
 

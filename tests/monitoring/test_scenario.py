@@ -1,5 +1,6 @@
 """An hour in a minute: load, failure, stall and recovery make each alert fire and clear, in a real Prometheus beside a real platform."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from tests.cases.kit import ACTOR, Kit, wait_until
 from tests.cases.restartable import Restartable
 from tests.monitoring.rig import Watched, watched
 
+DASHBOARDS = Path(__file__).resolve().parents[2] / "monitoring/grafana/dashboards"
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -53,6 +55,7 @@ def test_each_alert_fires_and_clears(platform: Watched, own_valkey: Restartable)
     kit.add("nightly", "probe.give")
     kit.add("mails", "probe.give")
     every_metric_arrives(platform)
+    every_panel_shows_something(platform)
     load(platform)
     failure(platform)
     stall(platform)
@@ -66,6 +69,18 @@ def every_metric_arrives(platform: Watched) -> None:
     names = {f"{each.name}{suffix}" for each in metrics.METRICS for suffix in suffixes[each.kind]}
     wait_until(lambda: names <= platform.prometheus.names(), 30, f"every metric arrives; {names - platform.prometheus.names()} did not")
     assert platform.prometheus.value("relevo_workers") == 2
+
+
+def every_panel_shows_something(platform: Watched) -> None:
+    asked = [
+        target["expr"].replace("$__rate_interval", "10s").replace("$plan", "mails")
+        for path in sorted(DASHBOARDS.glob("*.json"))
+        for panel in json.loads(path.read_text())["panels"]
+        for target in panel["targets"]
+    ]
+    assert len(asked) > 30
+    for expression in asked:
+        wait_until(lambda expression=expression: platform.prometheus.query(expression), 20, f"{expression} gives something")  # type: ignore[misc]
 
 
 def load(platform: Watched) -> None:
