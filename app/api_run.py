@@ -59,7 +59,7 @@ class RepairAll(BaseModel):
     run: RunStarted | None
 
 
-@router.get("/entries", summary="List a plan's entries in the catalogue", response_model=EntryList, responses=problems(422))
+@router.get("/entries", summary="List a plan's entries in the catalogue", response_model=EntryList, responses=problems(404, 422))
 def list_(call: Calling, plan: PlanName) -> Response:
     """What the server's catalogue has for the plan, and what of it run-all would add."""
     catalogued = entries.require(call.catalogue, plan)
