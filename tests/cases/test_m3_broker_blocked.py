@@ -1,0 +1,86 @@
+"""M3: a broker, or a Postgres, takes connections and says nothing: every page and call answers within 3 s, and recovers by itself."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import httpx
+import pytest
+
+from app import probe, web
+from ordering import db
+from tests.app.pages import HTML
+from tests.app.web import ok, problem, serving
+from tests.cases import commandline
+from tests.cases.brokers import both_brokers
+from tests.cases.kit import Kit, wait_until
+from tests.cases.proxy import Proxy
+
+BOUND = 3.0  # seconds, and a little for a machine that does other things too
+SLACK = 1.5
+Door = tuple[httpx.Client, Proxy, Proxy, str]
+PAGES = ("/", "/plans/a", "/trail", "/dead-letters")
+
+
+@pytest.fixture
+def door(kit: Kit) -> Iterator[Door]:
+    """A client of a server whose Postgres and broker are each behind a line, the two lines, and the URL through the second."""
+    database, database_url = kit.database_proxy()
+    broker, broker_url = kit.broker_proxy()
+    engine = db.engine(database_url, settings=web.SESSION)
+    looks: dict[str, Callable[[], str | None]] = {
+        "database": partial(probe.database, database_url),
+        "broker": partial(probe.broker, broker_url),
+    }
+    with serving(engine, looks=looks) as client:
+        yield client, database, broker, broker_url
+    engine.dispose()
+
+
+def asked(client: httpx.Client, method: str, path: str, **what: object) -> httpx.Response:
+    began = time.monotonic()
+    answer = client.request(method, path, **what)  # type: ignore[arg-type]
+    took = time.monotonic() - began
+    assert took < BOUND + SLACK, f"{method} {path} took {took:.1f} s"
+    return answer
+
+
+@both_brokers
+def test_a_broker_that_says_nothing(kit: Kit, door: Door) -> None:
+    client, _, broker, broker_url = door
+    kit.plan("a")
+    broker.swallowing = True
+    added = ok(asked(client, "POST", "/api/plans/a/items", json={"task": "http", "args": {"url": "http://x"}}), 201)["id"]
+    ok(asked(client, "POST", f"/api/items/{added}/move", json={"last": True}))
+    ok(asked(client, "POST", "/api/plans/a/start"))
+    for path in PAGES:
+        assert asked(client, "GET", path, headers=HTML).status_code == 200, path
+    ready = asked(client, "GET", "/readyz")
+    assert (ready.status_code, ready.json()["services"]) == (503, {"database": "ok", "broker": "does not answer"})
+    ok(asked(client, "GET", "/healthz"))
+    said, _ = commandline.call(kit, "status", code=3, environment={"RELEVO_BROKER_URL": broker_url})
+    assert "broker" in said.splitlines()[-1].lower()
+    broker.swallowing = False
+    broker.cut()
+    wait_until(lambda: client.get("/readyz").status_code == 200, 15, "it is ready again")
+
+
+def test_a_postgres_that_says_nothing(kit: Kit, door: Door) -> None:
+    client, database, *_ = door
+    kit.plan("a")
+    database.swallowing = True
+    for path in PAGES:
+        answer = asked(client, "GET", path, headers=HTML)
+        assert answer.status_code == 503, path
+        assert 'role="alert"' in answer.text
+        assert answer.headers["retry-after"]
+    for method, path in (("GET", "/api/plans"), ("POST", "/api/plans/a/start"), ("GET", "/api/events"), ("POST", "/api/events/1/undo")):
+        problem(asked(client, method, path, json={}), 503, "database-unreachable")
+    ready = asked(client, "GET", "/readyz")
+    assert ready.json()["services"]["database"] == "does not answer"
+    ok(asked(client, "GET", "/healthz"))
+    database.swallowing = False
+    database.cut()
+    wait_until(lambda: client.get("/readyz").status_code == 200, 15, "it is ready again")
+    for path in PAGES:
+        assert client.get(path, headers=HTML).status_code == 200, path
