@@ -1,23 +1,26 @@
-"""The figures around every page, read once for all pages of some seconds: to count a million waiting items takes 100 ms."""
+"""The figures around every page, read beside the pages and once for all of some seconds: to count a million items takes 100 ms."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
-from ordering import samples, signals, workforce
-from ordering.model import State
+from ordering import db, samples, signals, workforce
 from ordering.samples import Past
 from ordering.signals import Signals
 from ordering.workforce import Workforce
 
+logger = logging.getLogger(__name__)
 SECONDS = 5.0  # that the figures of one look are good for; as often as a stream of events tells of new ones
-AFTER_AN_ACT = 1.0  # where somebody has just changed something
-OLDEST = 30.0  # seconds; older ones are waited for, while somebody reads anew
+OLDEST = 30.0  # seconds; older ones are waited for a little
+PATIENCE, FIRST = 0.15, 1.5  # seconds, which is more than small plans take; for the first page of a server
+STOP = 2.0  # seconds
 SHOWN = 12  # plans whose past is read
 
 
@@ -35,36 +38,45 @@ class Figures:
         """How many there are in all streams."""
         return sum(each.dead_letters for each in self.by_name.values() if each.concurrency > 1)
 
-    def waiting(self, plan: str) -> int | None:
-        """How many items of the plan waited at the time of the look."""
-        found = self.by_name.get(plan)
-        return None if found is None else found.items[State.WAITING]
-
 
 class Shared:
-    """The latest figures of one server. Whoever finds them old reads anew, and the others go on with what there is meanwhile."""
+    """The latest figures of one server. A page takes what there is, and has them read anew beside it once they are old."""
 
-    def __init__(self) -> None:
-        self._reading = threading.Lock()
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
         self._found: tuple[float, Figures] | None = None
+        self._reading: threading.Thread | None = None
 
-    def of(self, tx: Connection, *, acted: bool = False) -> Figures:
-        """Figures that are not too old, read in `tx` if need be. `acted`: somebody has just changed something, and looks for it."""
+    def of(self, *, acted: bool = False) -> Figures | None:
+        """The figures, or None if there are none yet. `acted`: somebody has just changed something, and looks for it."""
         found = self._found
-        age = None if found is None else time.monotonic() - found[0]
-        if found is not None and age is not None and age < (AFTER_AN_ACT if acted else SECONDS):
-            return found[1]
-        if not self._reading.acquire(blocking=age is None or age > OLDEST):
-            assert found is not None
-            return found[1]
+        age = float("inf") if found is None else time.monotonic() - found[0]
+        if age > (0 if acted else SECONDS):
+            self._refresh().join(FIRST if found is None else PATIENCE if acted or age > OLDEST else 0)
+        return None if self._found is None else self._found[1]
+
+    def stop(self) -> None:
+        """Wait for whoever still reads."""
+        with self._lock:
+            reading = self._reading
+        if reading is not None:
+            reading.join(STOP)
+
+    def _refresh(self) -> threading.Thread:
+        with self._lock:
+            if self._reading is None or not self._reading.is_alive():
+                self._reading = threading.Thread(target=self._read, name="figures", daemon=True)
+                self._reading.start()
+            return self._reading
+
+    def _read(self) -> None:
+        begun = time.monotonic()
         try:
-            if self._found is not found and self._found is not None:
-                return self._found[1]  # read while we waited
-            figures = _read(tx)
-            self._found = (time.monotonic(), figures)
-            return figures
-        finally:
-            self._reading.release()
+            with self._engine.connect() as connection:
+                self._found = (begun, db.transact(connection, _read))
+        except SQLAlchemyError as error:  # whoever asks for a page hears of it; the figures grow old
+            logger.warning("The figures around the pages could not be read: %s", str(error.__cause__ or error).strip().splitlines()[0])
 
 
 def _read(tx: Connection) -> Figures:

@@ -18,7 +18,7 @@ from ordering.workforce import Workforce
 
 @dataclass(frozen=True)
 class Frame:
-    """Around a page; `now` is the database's clock. `workforce` is None where nobody could be asked.
+    """Around a page; `now` is the database's clock. `workforce` is None where nobody could be asked, or not yet.
 
     `waiting` has how many items of each plan waited at the last look, some seconds ago; `plans` is how many plans there are.
     """
@@ -37,9 +37,11 @@ EMPTY = Frame(datetime.fromtimestamp(0, UTC))
 
 def read(tx: Connection, shared: Shared, *, acted: bool) -> Frame:
     """The frame as it is now; its figures are those of the last look if that is not long ago. `acted` as in `Shared.of`."""
-    figures = shared.of(tx, acted=acted)
+    now, figures = clock.now(tx), shared.of(acted=acted)
+    if figures is None:
+        return Frame(now)
     return Frame(
-        now=clock.now(tx),
+        now=now,
         dead_letters=figures.dead_letters,
         rows=rail.rows(figures),
         worst=rail.worst(figures),

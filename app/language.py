@@ -66,12 +66,6 @@ def _words(language: str) -> NullTranslations:
     return Translations(compiled)
 
 
-def load() -> None:
-    """Read every catalogue of messages, so that no page waits for it."""
-    for language in NAMES:
-        _words(language)
-
-
 def gettext(message: str) -> str:
     """`message` in the language of this call."""
     return str(_words(_current.get()).gettext(message)) if message else ""

@@ -69,6 +69,18 @@ def environment() -> Environment:
     return made
 
 
+def load() -> None:
+    """Make everything that a page needs once: templates, files, words. The first page would wait two seconds for it."""
+    made = environment()
+    for name in made.list_templates():
+        made.get_template(name)
+    assets.stamp()
+    for name in language.NAMES:
+        language.speak(name)
+        wording.number(1234)
+        language.gettext("Plans")
+
+
 @dataclass(frozen=True)
 class Refusal:
     """What a person asked for and did not get: a sentence, the status, the field that is to blame if one is.

@@ -12,7 +12,7 @@ from ordering.errors import Invalid
 from ordering.items import KIND_LIMIT
 from ordering.text import checked
 
-ROWS, MOST_ROWS = 100, 500  # waiting items of the page: at first, and at the most
+ROWS, MOST_ROWS = 100, 300  # waiting items of the page: at first, and at the most (a row is 2 kB)
 MOST_TICKED = 500  # items of one act
 
 

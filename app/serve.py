@@ -12,8 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import uvicorn
+from anyio import to_thread
 
-from app import listen, peer, probe, web
+from app import listen, page, peer, probe, web
 from app.door import Door
 from app.health import Readiness, Ready
 from app.slow_clients import Bounded
@@ -43,7 +44,12 @@ def serve(settings: Settings) -> int:
         app = web.application(
             engine, readiness, known, only_loopback=local, shell=shell, version=_version(), catalogue=settings.catalogue
         )  # fmt: skip
-        run(app, listening, readiness.look)
+
+        async def look() -> Ready:
+            await to_thread.run_sync(page.load)
+            return await readiness.look()
+
+        run(app, listening, look)
     finally:
         engine.dispose()
     return 0

@@ -29,7 +29,6 @@ from app import (
     board_plan,
     board_run,
     health,
-    language,
     live,
     login,
     page,
@@ -97,12 +96,16 @@ def application(
     app.state.readiness = readiness
     app.state.signs_in = isinstance(known, Tokens)
     app.state.live = Live(engine)
-    app.state.figures = Shared()
+    app.state.figures = Shared(engine)
     for router in (*ROUTERS, *PAGES, *records.ROUTERS):
         app.include_router(router)
     app.state.wrong_tokens = login.wrong_tokens()
     answering = Refusals(page.answering)
     problem.install(app, answering)
     api_docs.install(app)
-    language.load()
-    return Door(app, answering, only_loopback=only_loopback, stop=app.state.live.stop)
+
+    def stop() -> None:
+        app.state.live.stop()
+        app.state.figures.stop()
+
+    return Door(app, answering, only_loopback=only_loopback, stop=stop)

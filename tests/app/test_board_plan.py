@@ -64,7 +64,7 @@ def test_a_long_line_comes_in_parts(api: httpx.Client, http_engine: Engine) -> N
 
 
 @pytest.mark.parametrize(
-    "query", ["rows=0", "rows=501", "rows=x", "after=x", "after=NaN:1", "state=nothing", "item=x", "text=%00", "kind=" + "x" * 101]
+    "query", ["rows=0", "rows=301", "rows=x", "after=x", "after=NaN:1", "state=nothing", "item=x", "text=%00", "kind=" + "x" * 101]
 )
 def test_a_query_that_is_none(api: httpx.Client, http_engine: Engine, query: str) -> None:
     line = Line(http_engine, 1)
