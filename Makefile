@@ -6,7 +6,7 @@ CATALOGUE ?=
 OF = $(if $(CATALOGUE),--catalogue '$(CATALOGUE)')
 CODE := $(wildcard app ordering relevo workers monitoring tests benchmarks examples scripts)
 PYTEST_ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices flower docs reference words wheel clean
@@ -37,14 +37,12 @@ lint: venv ## ruff and mypy
 	$(BIN)/mypy $(CODE)
 
 test: venv ## run the tests (RELEVO_TEST_SCALE=1 for their full length)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not rabbit" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m rabbit $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 cases: venv ## run the cases of tests/cases at full length and write docs/evidence.md
 	failed=0; export RELEVO_TEST_SCALE=1; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not rabbit" -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS) || failed=1; \
-	$(BIN)/python -m pytest -m rabbit -o timeout=3600 --junitxml=build/rabbit.xml tests/cases $(PYTEST_ARGS) || failed=1; \
-	$(BIN)/python scripts/write_evidence.py build/cases.xml build/rabbit.xml; exit $$failed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -o timeout=3600 --junitxml=build/cases.xml tests/cases $(PYTEST_ARGS) || failed=1; \
+	$(BIN)/python scripts/write_evidence.py build/cases.xml; exit $$failed
 
 bench: venv ## measure and print one table (PEERS=folder with the peers' scripts)
 	$(BIN)/python -m benchmarks $(if $(PEERS),--peers '$(PEERS)')
