@@ -185,7 +185,8 @@ def wake(tx: Connection, plan_id: int) -> None:
 
 WAKE_IF_IDLE = text("""
     select pg_notify(:channel, cast(:plan_id as text))
-    where not exists (select from relevo.dispatch where plan_id = :plan_id and ended_at is null)
+    where not exists (select from relevo.dispatch d where d.plan_id = :plan_id and d.ended_at is null
+        and exists (select from relevo.item i where i.dispatch_id = d.id and i.state in ('dispatched', 'cancelled')))
 """)
 
 

@@ -1,9 +1,15 @@
 """Waking changes a plan's line, so it waits its turn: not while somebody else holds the plan."""
 
-from sqlalchemy import Engine, text
+from collections.abc import Callable
+from typing import Any
 
-from ordering import head, plans
-from tests.ordering.acts import order, plan, put
+import psycopg
+from sqlalchemy import Connection, Engine, text
+
+from ordering import add, facts, head, plans, subscriptions
+from ordering.model import NewItem
+from ordering.subscriptions import Subscription
+from tests.ordering.acts import ACTOR, claim, lose, order, plan, put
 
 
 def test_a_plan_that_somebody_holds_is_woken_later(engine: Engine) -> None:
@@ -21,3 +27,28 @@ def test_a_plan_that_somebody_holds_is_woken_later(engine: Engine) -> None:
     with engine.begin() as tx:
         assert head.wake_postponed(tx) == {ids["busy"]}
         assert len(order(tx, "busy")) == 2
+
+
+def notified(engine: Engine, listener: psycopg.Connection[Any], act: Callable[[Connection], object]) -> bool:
+    """Whether the feeders are told of what `act` does."""
+    with engine.begin() as tx:
+        act(tx)
+    return bool(list(listener.notifies(timeout=0.5, stop_after=1)))
+
+
+def test_what_waits_for_a_person_only_keeps_no_feeder_asleep(engine: Engine, database_url: str) -> None:
+    with engine.begin() as tx:
+        plan(tx, "stream", concurrency=2)
+        subscriptions.subscribe(tx, Subscription("it.happened", "noop", "stream"), actor=ACTOR)
+    acts = (lambda tx: add.add(tx, "stream", NewItem("noop"), actor=ACTOR), lambda tx: facts.emit(tx, "it.happened", {}))
+    with psycopg.connect(database_url, autocommit=True) as listener:
+        listener.execute(f"listen {plans.WAKE_CHANNEL}")
+        assert [notified(engine, listener, act) for act in acts] == [True, True], "nothing is out"
+        with engine.begin() as tx:
+            runs = [run for each in head.feed(tx, plans.get(tx, "stream").id, serial=False) for run in [claim(tx, each)]]
+        assert [notified(engine, listener, act) for act in acts] == [False, False], "two are out"
+        with engine.begin() as tx:
+            for run in runs:
+                lose(tx, run, closed=False)
+        list(listener.notifies(timeout=0.2))
+        assert [notified(engine, listener, act) for act in acts] == [True, True], "two are undecided"
