@@ -67,7 +67,6 @@ def read(reports: list[str]) -> list[Tried]:
         commit, _, path = report.rpartition("=")
         for suite in ElementTree.parse(path).getroot().iter("testsuite"):
             for case in suite.iter("testcase"):
-                case.set("name", re.sub(r"@[\w.]+$", "", case.get("name", "")))  # the group that xdist ran it in
                 tried[case.get("classname"), case.get("name")] = Tried(commit or checked_out(), suite.get("timestamp", "")[:10], case)
     return list(tried.values())
 

@@ -2,8 +2,7 @@
 
 import os
 import signal
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -54,19 +53,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # With `-n`, one process runs a group one after the other. There is one RabbitMQ and its queues have names; and what the tests of
-    # a module share is made once.
+    # There is one RabbitMQ and its queues have names: these tests run one after the other, in one process.
     for item in items:
         if "rabbit" in item.name or "rabbit_url" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.rabbit)
-            item.add_marker(pytest.mark.xdist_group("rabbit"))
-        elif _shares_with_its_module(item):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}.{item.path.stem}"))
-
-
-def _shares_with_its_module(item: pytest.Item) -> bool:
-    found: dict[str, Sequence[pytest.FixtureDef[Any]]] = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - private to pytest
-    return any(definitions[-1].scope == "module" for definitions in found.values())
 
 
 @pytest.hookimpl(wrapper=True)
