@@ -44,7 +44,7 @@ def made(kit: Kit) -> dict[str, list[datetime]]:
 
 
 def all_ticked(kit: Kit, minute: datetime) -> bool:
-    return not kit.sql("select 1 from relevo.schedule where last_at < :minute", minute=minute)
+    return not kit.sql("select 1 from relevo.schedule where last_at < :minute and not paused", minute=minute)
 
 
 def everything_runs(kit: Kit) -> None:
@@ -69,12 +69,14 @@ def test_each_tick_is_made_once_by_three_feeders(kit: Kit, scale: Scale) -> None
             due_now(kit, f"r{number}-{each}")
         time.sleep(chance.uniform(0, 0.5))  # in the middle of the ticks, or not
         kill_one()
-        wait_until(lambda number=number: len(made(kit)) == (number + 1) * SCHEDULES, 20, f"round {number}")  # type: ignore[misc]
+        wait_until(lambda number=number: len(made(kit)) == (number + 1) * SCHEDULES, 60, f"round {number}")  # type: ignore[misc]
+        # Sixteen hundred schedules of a minute would be a test of this machine's speed.
+        kit.sql("update relevo.schedule set paused = true where name like :old", old=f"r{number - 5}-%")
     for _ in range(scale.rounds(6, least=0)):
         minute = this_minute(kit) + MINUTE
         wait_until(lambda minute=minute: now(kit) > minute - timedelta(seconds=1), 60, "the 59th second")  # type: ignore[misc]
         kill_one()
-        wait_until(lambda minute=minute: all_ticked(kit, minute), 20, f"the ticks of {minute}")  # type: ignore[misc]
+        wait_until(lambda minute=minute: all_ticked(kit, minute), 50, f"the ticks of {minute}")  # type: ignore[misc]
 
     everything_runs(kit)
     last_at = {row.name: row.last_at for row in kit.sql("select name, last_at from relevo.schedule")}
