@@ -30,6 +30,7 @@ POLICY = (
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin", "Vary": "Accept-Language, Cookie"}
 NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/favicon.ico")
 # Parameters that are not part of a page's own address: what has just been done, and which dialog is open, about which items.
+LOOK_AGAIN = 5  # seconds until a browser asks again for a page that was not to be had
 PASSING = ("done", "left", "decided", "verb", "more")
 OF_DIALOG = ("ask", "item")
 
@@ -161,11 +162,14 @@ def answering(request: Request, error: Exception) -> Response:
     if told.kind.status == 401 and "WWW-Authenticate" in told.headers:
         back = address(request) if request.method == "GET" else "/"
         return to(f"/login?back={quote(back, safe='/')}")
-    answer = render(request, None, "refused.html", told.kind.status, told=told, again=request.method == "GET")
+    more: dict[str, Any] = {"look_again": LOOK_AGAIN} if request.method == "GET" else {}
+    answer = render(request, None, "refused.html", told.kind.status, told=told, again=request.method == "GET", **more)
     for name, value in told.headers.items():
         answer.headers[name] = value
     if told.kind.status == 503:
         answer.headers["Retry-After"] = str(problem.RETRY_AFTER)
+        if request.method == "GET":
+            answer.headers["Refresh"] = str(LOOK_AGAIN)
     return answer
 
 

@@ -74,7 +74,7 @@ def worst(figures: Figures) -> list[Worst]:
     chosen = (
         (_("Depth"), 0, max(streams, key=lambda each: each.depth)),
         (_("Oldest"), 1, max(streams, key=lambda each: each.oldest_age)),
-        (_("Retry"), 2, max(every, key=lambda each: each.retry_ratio)),
+        (_("Retries"), 2, max(every, key=lambda each: each.retry_ratio)),
         (_("Unresolved"), 3, max(every, key=lambda each: each.dead_letters)),
     )
     return [Worst(name, _row(each, None).cells[at], each.plan) for name, at, each in chosen]

@@ -79,7 +79,7 @@ def other_states(tx: Connection) -> dict[int, str]:
     found[waiting] = "it is waiting, so it is queued already"
     (serial,) = put(tx)
     tx.execute(DIE, {"ids": [serial], "errors": ["a"]})
-    found[serial] = f"it belongs to the serial plan 'line'; retry it as an item of that plan"
+    found[serial] = "it belongs to the serial plan 'line'; retry it as an item of that plan"
     (pending,) = put(tx, plan="mails", on_interrupt=OnInterrupt.HOLD)
     lose(tx, run(tx, "mails"))
     tx.execute(text("update relevo.session set closed_at = null"))

@@ -1,0 +1,50 @@
+"""The board while Postgres is away: each page says so in time, looks again by itself, and is back when Postgres is."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from app import web
+from ordering import db
+from tests.app.pages import alert, get, region, send, sound, words
+from tests.app.processes import until
+from tests.app.web import serving
+from tests.cases.proxy import Proxy, before_database
+
+PAGES = ("/", "/plans/line", "/items/1", "/dead-letters", "/trail")
+
+
+@pytest.fixture
+def board(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
+    """A client of a server whose Postgres is behind a line that can be cut."""
+    proxy, url = before_database(database_url)
+    engine = db.engine(url, settings=web.SESSION)
+    try:
+        with serving(engine) as client:
+            yield client, proxy
+    finally:
+        proxy.close()
+        engine.dispose()
+
+
+def test_every_page_says_so_within_3_s_and_comes_back(board: tuple[httpx.Client, Proxy]) -> None:
+    client, proxy = board
+    assert "Refresh" not in client.get("/", headers={"Accept": "text/html"}).headers
+    proxy.refusing = True
+    proxy.cut()
+    for path in PAGES:
+        began = time.monotonic()
+        answer = client.get(path, headers={"Accept": "text/html"})
+        assert time.monotonic() - began < 3
+        assert (answer.status_code, answer.headers["refresh"]) == (503, "5")
+        sound(answer.text)
+        assert "Postgres" in alert(answer.text)
+        assert words(region(answer.text, "look-again")) == "This page looks again by itself every 5 seconds."
+    sent = send(client, "/plans/line/pause", {"back": "/"})
+    assert sent.status_code == 503
+    assert "refresh" not in sent.headers  # what was sent is not sent again
+    proxy.refusing = False
+    until(lambda: client.get("/", headers={"Accept": "text/html"}).status_code == 200, 10, "the board is back")
+    assert "Plans" in words(get(client, "/"))
