@@ -1,19 +1,18 @@
 """Every command, option, setting, route, problem, state and metric is named in its page of the reference."""
 
-import importlib
-import pkgutil
 import re
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from prometheus_client.metrics import MetricWrapperBase
+import yaml
 
 from app import problem, tokens
+from monitoring import metrics
 from ordering import model, views
 from scripts import write_reference
 from tests.docs.pages import CODE, ROOT, named, page, routes, rows
+from workers import volatile_work
 from workers.settings import PREFIX, Settings
 
 
@@ -68,23 +67,22 @@ def test_every_state_is_in_the_page_of_the_states(words: type[StrEnum]) -> None:
     assert {str(word) for word in words} <= told
 
 
-def modules(package: str) -> list[ModuleType]:
-    """Every module of a package that exists."""
-    if not (ROOT / package).is_dir():
-        return []
-    found = pkgutil.iter_modules([str(ROOT / package)], f"{package}.")
-    return [importlib.import_module(each.name) for each in found if not each.ispkg]
+def test_every_metric_is_in_its_page_with_its_labels() -> None:
+    volatile = next(iter(volatile_work.total.collect()))
+    found: dict[str, tuple[str, ...]] = {f"{volatile.name}_total": ("outcome",)}
+    for metric in metrics.METRICS:
+        found[metric.name + ("_total" if metric.kind is metrics.Kind.COUNTER else "")] = metric.labels
+    told = {cells[0].strip("`"): CODE.findall(cells[2]) for cells in rows(page("metrics.md")) if cells[0].startswith("`relevo_")}
+    assert told == {name: list(labels) for name, labels in found.items()}
 
 
-def test_every_metric_is_in_its_page() -> None:
-    found = set()
-    for module in [importlib.import_module("workers.volatile_work"), *modules("monitoring")]:
-        for value in vars(module).values():
-            if isinstance(value, MetricWrapperBase):
-                found |= {metric.name + ("_total" if metric.type == "counter" else "") for metric in value.collect()}
-    assert "relevo_volatile_total" in found
-    told = {word.partition("{")[0] for word in named(page("reference/metrics.md"))}
-    assert found <= told
+def test_every_alert_has_a_runbook_and_is_in_the_page() -> None:
+    groups = yaml.safe_load((ROOT / "monitoring" / "alerts.yml").read_text(encoding="utf-8"))["groups"]
+    alerts = {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+    assert len(alerts) > 5
+    for name, rule in alerts.items():
+        assert f"| [{name}](runbooks/" in page("metrics.md"), name
+        assert (ROOT / rule["annotations"]["runbook_url"].partition("#")[0]).exists(), name
 
 
 def test_roles_of_tokens_are_in_the_page_of_the_api() -> None:

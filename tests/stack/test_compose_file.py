@@ -84,6 +84,14 @@ def test_data_lie_in_named_volumes(services: dict[str, dict[str, Any]]) -> None:
     assert "--appendonly yes" in " ".join(services["valkey"]["command"])
 
 
+def test_what_is_mounted_from_here_is_here(services: dict[str, dict[str, Any]]) -> None:
+    for service in services.values():
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith(("./monitoring", "./deploy")):
+                assert (ROOT / source).exists(), source
+
+
 def test_everybody_waits_for_the_schema(services: dict[str, dict[str, Any]]) -> None:
     for name in set(OURS) - {"migrate"}:
         assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}

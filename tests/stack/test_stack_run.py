@@ -17,7 +17,7 @@ from tests.stack.containers import Container, Stack, as_dict, stack
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 SECRETS = {"POSTGRES_PASSWORD": "p1secret", "BROKER_PASSWORD": "b1secret", "RELEVO_FLOWER_AUTH": "me:f1secret", "GRAFANA_PASSWORD": "g1"}
 CARELESS = {"listen_addresses": "127.0.0.1", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-SERVICES = ["web", "feeder", "worker", "flower"]
+SERVICES = ["web", "feeder", "worker", "exporter", "flower"]
 
 
 class Project:
@@ -125,8 +125,10 @@ def test_up_a_run_a_death_restarts_and_down(project: Project) -> None:
     for item in done:
         project.becomes(item, "succeeded")
     assert run.ask("http://web:8000/api/plans")[0] == 401
-    status, metrics = 200, ""
+    status, metrics = run.ask("http://exporter:9390/metrics")
     assert status == 200
+    assert 'relevo_up{source="postgres"} 1' in metrics
+    assert 'relevo_dead_letters{plan="line"} 0' in metrics
 
     # A worker dies with everything in its container.
     long = project.add("sleep", "600")
@@ -139,7 +141,7 @@ def test_up_a_run_a_death_restarts_and_down(project: Project) -> None:
     project.call(f"/api/items/{long}/resolve", {"note": "it only slept"})
 
     # One after the other is stopped as Compose stops it, and started again; work goes on in between.
-    for name in ["worker", "feeder", "web", "flower", "valkey", "postgres"]:
+    for name in ["worker", "feeder", "web", "exporter", "flower", "valkey", "postgres"]:
         code = run.stop(name)
         assert code == 0, (name, code, run.running[name].text())
         project.start(name)
