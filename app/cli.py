@@ -23,6 +23,7 @@ from app import (
     cli_show,
     cli_signals,
     cli_token,
+    cli_undo,
     out,
 )
 from app.cli_call import DONE, FAILED, WRONG
@@ -56,6 +57,7 @@ PANELS: dict[str, dict[str, Any]] = {
         "edit": cli_items.edit,
         "postpone": cli_items.postpone,
         "cancel": cli_items.cancel,
+        "undo": cli_undo.undo,
     },
     "Decisions on failed and interrupted items": {"retry": cli_items.retry, "skip": cli_items.skip, "resolve": cli_items.resolve},
     "Facts": {

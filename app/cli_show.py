@@ -67,7 +67,7 @@ def describe(found: History) -> None:
         _attempt(attempt, found.now)
     if found.events:
         say("Trail:")
-        show.table(("at", "who", "what", "before", "after", "why"), map(_event, found.events))
+        show.table(("event", "at", "who", "what", "before", "after", "why"), map(_event, found.events))
 
 
 def _attempt(attempt: AttemptView, now: datetime) -> None:
@@ -103,7 +103,7 @@ def _block(text: str) -> None:
 
 
 def _event(event: EventView) -> tuple[object, ...]:
-    return show.when(event.at), event.actor, event.action, _brief(event.before), _brief(event.after), event.reason
+    return event.id, show.when(event.at), event.actor, event.action, _brief(event.before), _brief(event.after), event.reason
 
 
 def _brief(value: object) -> str:

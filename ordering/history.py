@@ -82,6 +82,7 @@ class StepView:
 class EventView:
     """One line of the trail."""
 
+    id: int
     at: datetime
     actor: str
     action: str
@@ -134,7 +135,7 @@ STEPS = text("""
     ) asleep
     where s.item_id = :id order by s.number desc limit :limit
 """)
-EVENTS = text("select at, actor, action, before, after, reason from relevo.event where item_id = :id order by id desc limit :limit")
+EVENTS = text("select id, at, actor, action, before, after, reason from relevo.event where item_id = :id order by id desc limit :limit")
 MOMENT = text("""
     select now() as now, (
         select d.created_at from relevo.dispatch d join relevo.item i on i.dispatch_id = d.id where i.id = :id) as dispatched_at
