@@ -68,9 +68,7 @@ class PlanBlocked(RelevoError):
 
     def __init__(self, plan: str, items: Sequence[tuple[int, str, str]]) -> None:
         named = ", ".join(f"{item_id} {title!r} ({state})" for item_id, title, state in items)
-        super().__init__(
-            f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each of them first."
-        )
+        super().__init__(f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each of them first.")
         self.items = list(items)
 
 

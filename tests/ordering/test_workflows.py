@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from ordering import plans, steps, workflows
+from ordering import items, plans, steps, workflows
 from ordering.decide import Asleep, Failed
 from ordering.errors import Invalid
 from ordering.finish import finish
 from ordering.model import Claimed, State, StepKind
 from ordering.steps import Step
-from tests.ordering.acts import ACTOR, BROKEN, plan, put, run
+from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, plan, put, run
 
 SOON = Failed("ConnectionError", "no", retry_in=timedelta(minutes=5), counts=False)
 
@@ -96,3 +96,16 @@ def test_what_cannot_be_asked(stream: Connection) -> None:
         with pytest.raises(Invalid) as caught:
             workflows.workflows(stream, state, limit=1, after=after)
         assert caught.value.field == field
+
+
+def test_among_many_that_wait_without_steps_a_page_is_bounded_and_goes_on(stream: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflows, "SCAN", 3)
+    others = put(stream, 4, plan="flows")
+    for number, each in enumerate(others):
+        items.postpone(stream, each, IN_AN_HOUR + timedelta(minutes=number), actor=ACTOR)
+    last = asleep(stream, timedelta(days=14))
+    first = workflows.workflows(stream, "asleep", limit=10)
+    assert first.items == []
+    assert first.next is not None
+    second = workflows.workflows(stream, "asleep", limit=10, after=first.next)
+    assert ([each.id for each in second.items], second.next) == ([last], None)
