@@ -28,11 +28,11 @@ export async function post(action, fields, { dialog = null, settle = () => {} } 
     settle(done);
     answered();
     const there = new URL(answer.url);
-    if (done && there.pathname !== location.pathname) {
+    if (done && answer.redirected && there.pathname !== location.pathname) {
       location.assign(there);
       return 'done';
     }
-    if (done) history.replaceState(null, '', there);
+    if (done && answer.redirected) history.replaceState(null, '', there); // else it is this page, with a question answered
     if (!done && refused(html, dialog)) return 'refused'; // a page with nothing but the sentence
     show(html, ticket(), { mine: true });
     told(done);
