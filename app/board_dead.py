@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -195,7 +194,7 @@ def show(
     extra: dict[str, Any] = {}
     if found.letter is not None:
         arguments = arguments_of(found.letter.item)
-        extra = {"arguments": json_text.readable(arguments), "written": json.dumps(arguments, ensure_ascii=False, indent=2)}
+        extra = {"arguments": json_text.readable(arguments), "written": json_text.editable(arguments)}
     return page.render(
         request,
         call,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -86,7 +85,7 @@ def show(request: Request, call: Call, item_id: int, *, refusal: Refusal | None 
         page=found,
         line=timeline(found.history),
         arguments=json_text.readable(given),
-        whole_arguments=json.dumps(given, ensure_ascii=False, indent=2),
+        whole_arguments=json_text.editable(given),
         result=json_text.readable(found.item.result) if found.item.result is not None else None,
         step_result=_step_result,
     )

@@ -45,6 +45,15 @@ def readable(value: Json, shown: int = SHOWN) -> JsonText:
     return _pieces(written, shown)
 
 
+def editable(value: Json) -> str:
+    """`value` as a form holds it: indented, whole, what is not to be seen as escapes."""
+    return _escaped(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _escaped(written: str) -> str:
+    return HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
 def of_text(written: str, shown: int = SHOWN) -> JsonText:
     """JSON that is text already: indented where it is whole, as it is where it was cut off."""
     try:
@@ -54,7 +63,7 @@ def of_text(written: str, shown: int = SHOWN) -> JsonText:
 
 
 def _pieces(written: str, shown: int) -> JsonText:
-    written = HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    written = _escaped(written)
     cut = written[:shown]
     pieces: list[Piece] = []
     for text, colon, number, word, other in TOKEN.findall(cut):

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.json_text import of_text, readable
+from app.json_text import editable, of_text, readable
 
 
 def whole(value: object) -> str:
@@ -41,4 +41,5 @@ values = st.recursive(
 @given(values)
 def test_nothing_is_lost(value: object) -> None:
     assert json.loads(whole(value)) == value
+    assert json.loads(editable(value)) == value
     assert json.loads("".join(piece.text for piece in of_text(json.dumps(value), 10**9).pieces)) == value
