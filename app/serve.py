@@ -41,8 +41,10 @@ def serve(settings: Settings) -> int:
     readiness = Readiness({"database": partial(probe.database, database), "broker": partial(probe.broker, broker)})
     try:
         shell, local = settings.shell_over_http == "on", settings.tokens_file is None
+        beside = {name: url for name, url in (("Flower", settings.flower_url), ("Grafana", settings.grafana_url)) if url}
         app = web.application(
-            engine, readiness, known, only_loopback=local, shell=shell, version=_version(), catalogue=settings.catalogue
+            engine, readiness, known,
+            only_loopback=local, shell=shell, version=_version(), catalogue=settings.catalogue, beside=beside,
         )  # fmt: skip
 
         async def look() -> Ready:

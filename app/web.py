@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
@@ -83,11 +85,13 @@ def application(
     shell: bool = True,
     version: str = "0",
     catalogue: Path | None = None,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> Door:
     """The application on `engine`, whose sessions should have SESSION; `known` tells who calls.
 
     only_loopback: nobody is asked for a token, so only names of this machine are served. shell: whether an admin may let the
-    workers run commands. catalogue: the file with what run-all adds.
+    workers run commands. catalogue: the file with what run-all adds. beside: the addresses of other tools, by
+    their names, to which the board links.
     """
     app = FastAPI(
         title="Relevo", version=version, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
@@ -95,6 +99,7 @@ def application(
     app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS), catalogue)
     app.state.readiness = readiness
     app.state.signs_in = isinstance(known, Tokens)
+    app.state.beside = beside
     app.state.live = Live(engine)
     app.state.figures = Shared(engine)
     for router in (*ROUTERS, *PAGES, *records.ROUTERS):

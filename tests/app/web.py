@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,11 @@ def serving(
     shell: bool = True,
     looks: dict[str, Callable[[], str | None]] | None = None,
     catalogue: Path | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Iterator[httpx.Client]:
     """A client of a server that lives for the block."""
     readiness = Readiness(looks or LOOKS)
-    app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell, catalogue=catalogue)
+    app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell, catalogue=catalogue, beside=beside or {})
     listening = socket.create_server(("127.0.0.1", 0))
     server = serve.Server(serve.configured(app), readiness.look)
     url = listen.url_of(listening)
