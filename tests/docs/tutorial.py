@@ -22,12 +22,13 @@ FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.M | re.S)
 LOOKS = re.compile(r"(relevo (plan (list|show)|show|dead (list|show)|facts?|status|subscriptions)|cat|curl .*\|\|)\b")
 PATIENCE = 40.0  # seconds
 DIFFERS = [
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\\\.\d+)?Z", r"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z"),
+    (r"\d{4}\\-\d\d\\-\d\dT\d\d:\d\d:\d\d(\\\.\d+)?Z", r"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z"),
     (r"(?<![\w.-])(in\\ )?\d+(\\\.\d+)?(ms|s|m|h)(?![\w-])", r"(in )?\\d+(\\.\\d+)?(ms|s|m|h)"),
     (r"on\\ \S+?\\ by\\ \S+?\\ \\\(process\\ \d+\\\)", r"on \\S+ by \\S+ \\(process \\d+\\)"),
     (r"relevo@\S+?/\d+", r"relevo@\\S+/\\d+"),
     (r'"seconds":\\ \d+(\\\.\d+)?', r'"seconds": \\d+(\\.\\d+)?'),
     (r"session\\ \d+", r"session \\d+"),
+    (r"after\\ \d+\\\.\d+\\ s", r"after \\d+\\.\\d+ s"),
     ("…", ".*"),
     (r"(\\ )+", r"\\s+"),
 ]
