@@ -81,7 +81,7 @@ def act(
     except REFUSALS as error:
         if isinstance(error, DBAPIError) and db.is_disconnect(error):
             raise
-        return again(request, call, came_from, page.refusal(problem.told(error), request.url.path, form))
+        return again(request, call, came_from, page.refusal(page.told(error), request.url.path, form))
     return page.to(page.with_query((to() if callable(to) else to) or came_from, done=event, left=",".join(map(str, left)) or None))
 
 

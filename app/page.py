@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection
 
-from app import assets, event_words, frame, language, notices, problem, wording
+from app import assets, event_words, frame, language, notices, problem, refusal_words, wording
 from app.api_call import Call
 from app.caller import Role
 from app.form import Form
@@ -159,19 +159,26 @@ def answering(request: Request, error: Exception) -> Response:
     """The answer to an error: a page for people, a problem for programs."""
     if not wanted(request):
         return problem.of(error)
-    told = problem.told(error)
-    if told.kind.status == 401 and "WWW-Authenticate" in told.headers:
+    language.speak(language.of(request))
+    said = told(error)
+    if said.kind.status == 401 and "WWW-Authenticate" in said.headers:
         back = address(request) if request.method == "GET" else "/"
         return to(f"/login?back={quote(back, safe='/')}")
     more: dict[str, Any] = {"look_again": LOOK_AGAIN} if request.method == "GET" else {}
-    answer = render(request, None, "refused.html", told.kind.status, told=told, again=request.method == "GET", **more)
-    for name, value in told.headers.items():
+    answer = render(request, None, "refused.html", said.kind.status, told=said, again=request.method == "GET", **more)
+    for name, value in said.headers.items():
         answer.headers[name] = value
-    if told.kind.status == 503:
+    if said.kind.status == 503:
         answer.headers["Retry-After"] = str(problem.RETRY_AFTER)
         if request.method == "GET":
             answer.headers["Refresh"] = str(LOOK_AGAIN)
     return answer
+
+
+def told(error: Exception) -> Told:
+    """What a page says of an exception, in the language of the call."""
+    said = problem.told(error)
+    return said._replace(sentence=refusal_words.of(error) or said.sentence)
 
 
 def refusal(told: Told, action: str, form: Form) -> Refusal:

@@ -48,8 +48,9 @@ def serve(settings: Settings) -> int:
         )  # fmt: skip
 
         async def look() -> Ready:
+            ready = await readiness.look()
             await to_thread.run_sync(page.load)
-            return await readiness.look()
+            return ready
 
         run(app, listening, look)
     finally:

@@ -69,6 +69,7 @@ class PlanBlocked(RelevoError):
     def __init__(self, plan: str, items: Sequence[tuple[int, str, str]]) -> None:
         named = ", ".join(f"{item_id} {title!r} ({state})" for item_id, title, state in items)
         super().__init__(f"Plan {plan!r} has unresolved items: {named}; retry, skip or resolve each of them first.")
+        self.plan = plan
         self.items = list(items)
 
 
@@ -84,6 +85,7 @@ class NotMovable(RelevoError):
 
     def __init__(self, item_id: int, state: str) -> None:
         super().__init__(f"Item {item_id} is {state}; only waiting and postponed items move.")
+        self.item_id, self.state = item_id, state
 
 
 class NotInLine(RelevoError):
@@ -93,6 +95,7 @@ class NotInLine(RelevoError):
         super().__init__(
             f"Item {item_id} cannot be the neighbour of a move: it is {state}; name a waiting or postponed item of the same plan."
         )
+        self.item_id, self.state = item_id, state
 
 
 class StaleOrder(RelevoError):
@@ -109,7 +112,7 @@ class NotAllowed(RelevoError):
 
     def __init__(self, item_id: int, verb: str, state: str, allowed: str) -> None:
         super().__init__(f"Item {item_id} is {state}, so it cannot be {verb}; {allowed}.")
-        self.state = state
+        self.item_id, self.state = item_id, state
 
 
 class MayStillRun(RelevoError):
