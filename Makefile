@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices flower docs reference words wheel clean
+.PHONY: help venv lock up down run-all repair-all check lint test cases bench demo-invoices flower docs reference words screenshots wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,8 @@ reference: venv ## renew docs/reference/cli.md from the code
 
 words: venv ## bring new words of the board into its catalogues of messages, and name what is not translated
 	@$(BIN)/python scripts/words.py
+screenshots: venv ## take every page of the board, light and dark, wide and narrow, into build/screenshots/ (needs Chromium)
+	@$(BIN)/python scripts/screenshots.py
 
 wheel: venv ## build the wheel into dist/
 	$(BIN)/python -m hatchling build -t wheel

@@ -7,6 +7,7 @@ import { dropParameters, fetched } from './page.js';
 export function taken(sent) {
   const around = sent.getElementById('scrim');
   around?.remove();
+  if (around) sent.getElementById('shell')?.removeAttribute('inert'); // a modal dialog shuts the page out by itself
   for (const each of sent.querySelectorAll('[inert]')) each.removeAttribute('inert'); // what lies under it, without script
   return around?.querySelector('dialog') ?? null;
 }
@@ -46,7 +47,7 @@ function clicked(event) {
   event.preventDefault();
   event.stopPropagation();
   if (!link.hasAttribute('data-ask')) return link.closest('dialog').close();
-  const menu = link.closest('details.menu');
+  const menu = link.closest('details.menu[open]');
   if (menu) {
     menu.open = false;
     menu.querySelector('summary').focus();

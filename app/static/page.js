@@ -55,6 +55,7 @@ export function show(html, number, { mine = false } = {}) {
   const sent = new DOMParser().parseFromString(html, 'text/html');
   if (script(sent) !== script(document) && !mine && !hold.busy()) return location.reload(); // the server was renewed
   const before = mine ? new Map() : announce.before();
+  if (!mine) keepRefusal(sent);
   const asked = asks.taken(sent);
   document.title = sent.title;
   document.documentElement.lang = sent.documentElement.lang;
@@ -63,6 +64,12 @@ export function show(html, number, { mine = false } = {}) {
   if (asked && mine) asks.open(asked);
   announce.after(before);
   for (const listener of listeners) listener();
+}
+
+/** A refusal stays until the next act: no address would tell of it again. */
+function keepRefusal(sent) {
+  const mine = document.getElementById('notices');
+  if (mine?.querySelector('[role=alert]:not([data-keep])')) sent.getElementById('notices')?.replaceWith(mine.cloneNode(true));
 }
 
 const script = of => of.querySelector('script[src]')?.getAttribute('src');

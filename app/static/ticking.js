@@ -20,6 +20,9 @@ function exact(seconds, units) {
   return `${number(Math.floor(seconds / SIZES[at]))} ${units[at]}${rest ? ` ${rest} ${units[at + 1]}` : ''}`;
 }
 
+/** A length of time as text; how: exact, or else rough. */
+export const written = (seconds, how) => (how === 'exact' ? exact : rough)(seconds, word('units').split(' '));
+
 function moment(there, now) {
   const day = how => new Intl.DateTimeFormat('en-CA', { dateStyle: 'short' }).format(how);
   const near = Math.abs(there - now) < 300 * SIZES[0] * 1000;
@@ -27,21 +30,20 @@ function moment(there, now) {
   return new Intl.DateTimeFormat(language(), { ...date, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(there);
 }
 
-function each(selector, written) {
+function each(selector, text) {
   for (const element of document.querySelectorAll(selector)) {
     const there = Date.parse(element.getAttribute('datetime'));
     if (Number.isNaN(there)) continue;
-    const text = written(there, element);
-    if (element.textContent !== text) element.textContent = text;
+    const wanted = text(there, element);
+    if (element.textContent !== wanted) element.textContent = wanted;
   }
 }
 
 function tick() {
-  const units = word('units').split(' ');
   const now = Date.now() - ahead;
   const seconds = span => Math.max(0, Math.floor(span / 1000));
-  each('time[data-age]', (there, element) => (element.dataset.age === 'exact' ? exact : rough)(seconds(now - there), units));
-  each('time[data-until]', there => exact(seconds(there - now), units));
+  each('time[data-age]', (there, element) => written(seconds(now - there), element.dataset.age));
+  each('time[data-until]', there => written(seconds(there - now), 'exact'));
 }
 
 export function start() {

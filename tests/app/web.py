@@ -28,11 +28,12 @@ def serving(
     looks: dict[str, Callable[[], str | None]] | None = None,
     catalogue: Path | None = None,
     beside: Mapping[str, str] | None = None,
+    port: int = 0,
 ) -> Iterator[httpx.Client]:
-    """A client of a server that lives for the block."""
+    """A client of a server that lives for the block, at a free port unless one is given."""
     readiness = Readiness(looks or LOOKS)
     app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell, catalogue=catalogue, beside=beside or {})
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", port))
     server = serve.Server(serve.configured(app), readiness.look)
     url = listen.url_of(listening)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
