@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from app import wording
+from app import language, wording
 from app.language import gettext as _
 from ordering import errors
+from ordering.model import State
 
 
 def of(error: Exception) -> str | None:
@@ -19,6 +20,10 @@ def of(error: Exception) -> str | None:
             return _("Item %(item)s is %(state)s; only waiting and postponed items move.") % _stated(error.item_id, error.state)
         case errors.NotInLine():
             return _("Item %(item)s cannot be the neighbour of a move: it is %(state)s.") % _stated(error.item_id, error.state)
+        case errors.NotAllowed() if language.spoken() == language.SOURCE:
+            return None  # its own sentence says more: what is allowed
+        case errors.NotAllowed() if error.state in (State.WAITING, State.DISPATCHED):
+            return _("Item %(item)s is %(state)s: it is queued already.") % _stated(error.item_id, error.state)
         case errors.NotAllowed():
             return _("Item %(item)s is %(state)s by now, so this cannot be done with it.") % _stated(error.item_id, error.state)
         case errors.MayStillRun():
