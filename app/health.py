@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
@@ -15,6 +15,7 @@ from app.api_call import written
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+Look = Callable[[], str | None]  # what is wrong, in one sentence, or None
 router = APIRouter(tags=["health"])
 
 
@@ -25,20 +26,24 @@ class Live(BaseModel):
 
 
 class Ready(BaseModel):
-    """`ready` or `not ready`; of each service `ok` or `does not answer`. The log says why."""
+    """`ready`, `degraded` or `not ready`; of each service `ok` or `does not answer`, of the workers `none`. The log says why."""
 
     status: str
     services: dict[str, str]
 
 
 class Readiness:
-    """Looks at the services, by their names; a look returns one sentence on what is wrong, or None. It may take longer than we wait."""
+    """Looks at the services, by their names; a look returns one sentence on what is wrong, or None. It may take longer than we wait.
 
-    def __init__(self, looks: dict[str, Callable[[], str | None]]) -> None:
-        self._looks = looks
+    Without what is `wanted` the server can still do its own work: calls are taken, and nothing becomes of them for now.
+    """
+
+    def __init__(self, looks: Mapping[str, Look], wanted: Mapping[str, Look] | None = None) -> None:
+        self._needed = set(looks)
+        self._looks: Mapping[str, Look] = {**looks, **(wanted or {})}
         self._last: dict[str, str] = {}
         self._under_way: dict[str, asyncio.Future[str | None]] = {}
-        self._threads = CapacityLimiter(len(looks))
+        self._threads = CapacityLimiter(len(self._looks))
 
     async def look(self) -> Ready:
         """Look at all of them at once, for LOOK_SECONDS at the most."""
@@ -48,8 +53,9 @@ class Readiness:
             # Why is for the log: whoever may ask this need not be told where the services are.
             logger.log(logging.WARNING if problems else logging.INFO, "Readiness: %s", problems or "everything answers")
             self._last = problems
-        services = {name: "does not answer" if name in problems else "ok" for name in self._looks}
-        return Ready(status="not ready" if problems else "ready", services=services)
+        missing = {name: "does not answer" if name in self._needed else "none" for name in problems}
+        status = "not ready" if self._needed & set(problems) else "degraded" if problems else "ready"
+        return Ready(status=status, services={name: missing.get(name, "ok") for name in self._looks})
 
     async def _one(self, name: str) -> str | None:
         # One look at a time: whoever asks a service that hangs joins the look that hangs, and no threads pile up.
@@ -71,7 +77,7 @@ async def healthz() -> Response:
 
 @router.get("/readyz", summary="Whether Postgres and the broker answer", response_model=Ready, responses={503: {"model": Ready}})
 async def readyz(request: Request) -> Response:
-    """200 when both do, else 503, and which does not."""
+    """200 when both do, `degraded` where no worker lives; else 503, and which does not answer."""
     readiness: Readiness = request.app.state.readiness
     found = await readiness.look()
-    return written(found.model_dump(), 200 if found.status == "ready" else 503)
+    return written(found.model_dump(), 503 if found.status == "not ready" else 200)

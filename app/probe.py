@@ -8,7 +8,7 @@ from celery import Celery
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import db
+from ordering import db, views
 from ordering.errors import RelevoError
 from ordering.model import DEFAULT_QUEUE
 from workers.publish import BrokerUnavailable, Publisher
@@ -27,6 +27,18 @@ def database(url: str) -> str | None:
     finally:
         engine.dispose()
     return None
+
+
+def workers(url: str) -> str | None:
+    """What is wrong with the workers of the database at `url`, or None. Takes at most about 3 s."""
+    engine = db.engine(url, name="relevo probe", pooled=False)
+    try:
+        with db.reachable(), engine.connect() as connection:
+            return None if views.live_sessions(connection) else "No pool process is alive: nothing that is added runs."
+    except (RelevoError, DBAPIError):
+        return "Who works cannot be told without Postgres."
+    finally:
+        engine.dispose()
 
 
 def broker(url: str) -> str | None:

@@ -38,7 +38,8 @@ def serve(settings: Settings) -> int:
     known = peer.known if settings.tokens_file is None else Tokens(settings.tokens_file)
     listening = listen.inherited() or listen.listen(settings)
     engine = db.engine(database, name="relevo http", settings=web.SESSION)
-    readiness = Readiness({"database": partial(probe.database, database), "broker": partial(probe.broker, broker)})
+    needed = {"database": partial(probe.database, database), "broker": partial(probe.broker, broker)}
+    readiness = Readiness(needed, {"workers": partial(probe.workers, database)})
     try:
         shell, local = settings.shell_over_http == "on", settings.tokens_file is None
         beside = {name: url for name, url in (("Flower", settings.flower_url), ("Grafana", settings.grafana_url)) if url}

@@ -45,7 +45,7 @@ def test_it_answers_and_ends_at_term_with_what_was_under_way_done(server: Progra
     url = f"http://127.0.0.1:{env['RELEVO_PORT']}"
     with httpx.Client(base_url=url, headers=JSON, trust_env=False, timeout=20) as client:
         assert ok(client.get("/healthz")) == {"status": "ok"}
-        assert ok(client.get("/readyz")) == {"status": "ready", "services": {"database": "ok", "broker": "ok"}}
+        assert ok(client.get("/readyz")) == {"status": "degraded", "services": {"database": "ok", "broker": "ok", "workers": "none"}}
         ok(client.post("/api/plans", json={"name": "nightly"}), 201)
         with socket.create_connection(("127.0.0.1", int(env["RELEVO_PORT"]))) as slow:
             body = b'{"name": "slow"}'
@@ -140,7 +140,8 @@ def test_readyz_says_which_does_not_answer_and_calls_are_503_within_3_s(tmp_path
                     for _ in range(2):
                         began = time.monotonic()
                         told = ok(client.get("/readyz"), 503)
-                        assert told == {"status": "not ready", "services": {"database": "does not answer", "broker": "does not answer"}}
+                        away = "does not answer"
+                        assert told == {"status": "not ready", "services": {"database": away, "broker": away, "workers": "none"}}
                         answer = client.get("/api/plans")
                         problem(answer, 503, "database-unreachable")
                         assert answer.headers["retry-after"] == "2"
