@@ -91,6 +91,8 @@ class Platform:
             # With these codes a service ends by a sentence of its own.
             raise StartFailed(error.last_lines[-1] if told else str(error), 2 if error.exit_code == 2 else 3, error.last_lines) from error
         finally:
+            if self._postgres is not None:
+                self._postgres.tidy()
             for listening in (self._listening, self._scraped):
                 if listening is not None:
                     listening.close()

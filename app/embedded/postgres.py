@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -146,16 +147,18 @@ class Postgres(Server):
         write_private(self._socket, str(folder))
 
     def _short_folder(self) -> Path:
-        """A private folder with a short path: the one used before if it is still ours, else a new one."""
-        if self._socket.exists():
-            known = Path(self._socket.read_text())
-            if known != self.data / "run" and known.is_dir() and not known.is_symlink() and known.stat().st_uid == _server_uid():
-                return known
-        folder = Path(tempfile.mkdtemp(prefix="relevo-"))
-        if len(os.fsencode(folder / f".s.PGSQL.{PORT}")) > LONGEST_SOCKET:
-            folder.rmdir()
-            folder = Path(tempfile.mkdtemp(prefix="relevo-", dir="/tmp"))
-        return folder
+        """A private folder with a short path: the one used before if it is still ours, else one that is named after the cluster."""
+        known = [Path(self._socket.read_text())] if self._socket.exists() else []
+        for folder in (*known, Path(tempfile.gettempdir()) / self._title, Path("/tmp") / self._title):
+            if folder != self.data / "run" and len(os.fsencode(folder / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET and _is_mine(folder):
+                return folder
+        return Path(tempfile.mkdtemp(prefix="relevo-", dir="/tmp"))  # somebody else has taken the name
+
+    def tidy(self) -> None:
+        folder = Path(self._socket.read_text()) if self._socket.exists() else self.data / "run"
+        if folder != self.data / "run":
+            with suppress(OSError):  # gone, or not empty
+                folder.rmdir()
 
     def _socket_folder(self) -> Path:
         try:
@@ -185,6 +188,17 @@ class Postgres(Server):
                 f"The data in {self._cluster} belong to PostgreSQL {have} and this installation has {want}: install the"
                 " version before, dump the data and load them anew, or set RELEVO_DATABASE_URL."
             )
+
+
+def _is_mine(folder: Path) -> bool:
+    """Whether the folder is this user's own, made here if it is missing."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid in (os.geteuid(), _server_uid())
+    except OSError:
+        return False
+    return True
 
 
 def _server_uid() -> int:

@@ -54,6 +54,9 @@ class Server(ABC):
     def ready(self) -> bool:
         """Whether the server answers a client now (at most 2 s). Raises EmbeddedError when it never will."""
 
+    def tidy(self) -> None:  # noqa: B027 - most leave nothing
+        """Remove what the server, which has stopped, left outside its folder; `prepare()` makes it anew, at the same place."""
+
 
 def start_and_wait(server: Server, log: Path, timeout: float = START_TIMEOUT) -> subprocess.Popen[bytes]:
     """Prepare and start `server`, its output appended to the file `log`, and return once it answers (at most `timeout` s).
@@ -85,7 +88,7 @@ def start_and_wait(server: Server, log: Path, timeout: float = START_TIMEOUT) ->
 
 
 def stop(server: Server, process: subprocess.Popen[bytes], timeout: float = STOP_TIMEOUT) -> None:
-    """End `process` with the server's own stop signal, by force after `timeout` seconds. A dead process is fine."""
+    """End `process` with the server's own stop signal, by force after `timeout` seconds, and tidy up. A dead process is fine."""
     if process.poll() is None:
         process.send_signal(server.stop_signal)
     try:
@@ -93,6 +96,7 @@ def stop(server: Server, process: subprocess.Popen[bytes], timeout: float = STOP
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(timeout)
+    server.tidy()
 
 
 @contextmanager

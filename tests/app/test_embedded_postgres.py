@@ -4,6 +4,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -100,13 +101,29 @@ def test_a_home_too_deep_for_a_socket(home: Path, log: Path) -> None:
         first = Path((server.data / "socket").read_text())
         assert not first.is_relative_to(home)
         assert stat.S_IMODE(first.stat().st_mode) == 0o700
+    assert not first.exists()
+    process = start_and_wait(server, log)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(10)
+    assert first.exists(), "nobody was left to remove it"
     with running(server, log):
         assert Path((server.data / "socket").read_text()) == first
-    shutil.rmtree(first)
-    with running(server, log):
-        second = Path((server.data / "socket").read_text())
-        assert value(server, "select 1") == 1
-    shutil.rmtree(second)
+    assert not first.exists()
+
+
+def test_a_folder_of_somebody_else_is_not_taken_for_the_socket(home: Path, log: Path) -> None:
+    server = Postgres(home / ("d" * 90) / "postgres", QUICK)
+    strange = Path("/tmp") / server._title
+    strange.symlink_to(home)
+    try:
+        with running(server, log):
+            used = Path((server.data / "socket").read_text())
+            assert used.is_relative_to("/tmp")
+            assert used != strange
+            assert value(server, "select 1") == 1
+        assert not used.exists()
+    finally:
+        strange.unlink()
 
 
 def test_kill_9_of_the_server_in_the_middle_of_a_query(server: Postgres, log: Path) -> None:
