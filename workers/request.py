@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from billiard.exceptions import WorkerLostError
 from celery.concurrency.asynpool import AsynPool
 from celery.worker.request import Request
 
@@ -25,6 +26,15 @@ class PlanRequest(Request):
         if not self.acknowledged:
             self._on_ack(_LostAck(logger, {}), self._connection_errors)
             self.acknowledged = True
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
+        """Hook: a message has not ended well. A process that is gone is no failure of the body: whoever watches hears `revoked`."""
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        gone = isinstance(error, (WorkerLostError, SystemExit))
+        answer = super().on_failure(exc_info, send_failed_event and not gone, return_ok)
+        if gone:
+            self.send_event("task-revoked", terminated=True, signum=None, expired=False)
+        return answer
 
     def on_timeout(self, soft: bool, timeout: float) -> None:
         """Hook: called before the pool kills the process at the hard time limit. The loss is then recorded as that failure."""

@@ -107,6 +107,20 @@ def test_what_was_cancelled_before_it_was_claimed_is_revoked(up: Kit, flower: Fl
     )
 
 
+def test_a_body_whose_process_is_gone_is_revoked_and_not_failed(up: Kit, flower: Flower) -> None:
+    up.plan("cut")
+    cancelled = up.add("cut", "probe.nap", 60.0)
+    up.wait_state(cancelled, State.RUNNING, seconds=60)
+    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["STARTED"], 20, "it is shown as started")
+    with up.engine.begin() as tx:
+        items.cancel(tx, cancelled, actor="test")
+    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["REVOKED"], 30, "a body that was cancelled is revoked")
+
+    up.plan("killed")
+    up.wait_state(up.add("killed", "probe.die"), State.INTERRUPTED, seconds=60)
+    wait_until(lambda: states(flower, "probe.die", "[]") == ["REVOKED"], 30, "a body whose process was killed is revoked")
+
+
 def test_nobody_without_the_password_and_nothing_to_act_with(flower: Flower) -> None:
     assert flower.ask("/healthcheck", login=None) == (200, "OK")
     for path in ("/", "/tasks", "/broker", "/api/tasks", "/api/workers"):
