@@ -60,7 +60,7 @@ export function scroller(scrolled) {
   let frame = 0;
   let then = performance.now();
   const run = now => {
-    const passed = Math.max(0, Math.min(100, now - then)); // a window that was busy does not leap
+    const passed = Math.max(0, Math.min(250, now - then)); // a window that was busy does not leap
     then = now;
     const top = document.querySelector('.top')?.getBoundingClientRect().bottom ?? 0; // the bar stays in view
     const up = Math.max(0, top) + EDGE - y;

@@ -14,7 +14,7 @@ const low = box => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
 export function follow() {
   for (const box of boxes()) {
     if (paused) continue;
-    if (atEnd.get(box) ?? box.dataset.output === 'running') box.scrollTop = box.scrollHeight;
+    if (atEnd.get(box) ?? box.dataset.output !== 'ended') box.scrollTop = box.scrollHeight;
   }
   controls();
 }
