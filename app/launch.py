@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -21,7 +20,7 @@ from app.home import Home, PlatformError, made_record
 from app.servicelog import ServiceLog
 from app.supervise import UNKILLABLE, ServiceFailed, StopAsked, Supervisor
 from ordering import db
-from ordering.errors import DatabaseUnreachable, RelevoError
+from ordering.errors import DatabaseUnreachable, RelevoError, UnknownSchema
 from workers import process
 from workers.settings import Settings, SettingsError
 
@@ -131,8 +130,8 @@ class Platform:
             db.migrate(self._database_url())
         except DatabaseUnreachable as error:
             raise StartFailed(str(error)) from error
-        except CommandError as error:
-            raise StartFailed(f"The database has a schema that is unknown here ({error}): install a newer Relevo.", 2) from error
+        except UnknownSchema as error:
+            raise StartFailed(str(error), 2) from error
         except DBAPIError as error:
             raise StartFailed(f"The database refuses Relevo's schema: {str(error.orig).strip().splitlines()[0]}.") from error
 

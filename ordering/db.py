@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
-from ordering.errors import DatabaseUnreachable, Invalid
+from ordering.errors import DatabaseUnreachable, Invalid, UnknownSchema
 
 T = TypeVar("T")
 RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
@@ -125,11 +125,13 @@ def transact(where: Engine | Connection, verb: Callable[[Connection], T]) -> T:
 def migrate(url: str) -> None:
     """Bring the schema `relevo` to the newest version. Any number of callers at once; the others wait for the first.
 
-    Raises DatabaseUnreachable if Postgres does not answer.
+    Raises DatabaseUnreachable if Postgres does not answer, UnknownSchema if a newer release was here.
     """
     # Costly, and no service needs it: 0.15 s of processor for each that starts.
     from alembic import command
     from alembic.config import Config
+    from alembic.script.revision import ResolutionError
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
@@ -139,4 +141,9 @@ def migrate(url: str) -> None:
         tx.execute(text("select pg_advisory_xact_lock(x'72656c76'::integer, 0)"))
         tx.execute(text("create schema if not exists relevo"))
         config.attributes["connection"] = tx
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            if isinstance(error.__cause__, ResolutionError):
+                raise UnknownSchema from None
+            raise

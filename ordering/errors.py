@@ -217,6 +217,13 @@ class NotAStream(RelevoError):
         )
 
 
+class UnknownSchema(RelevoError):
+    """The database was migrated by a newer release."""
+
+    def __init__(self) -> None:
+        super().__init__("The database has a schema that is unknown here, so a newer Relevo has prepared it: install that one.")
+
+
 class DatabaseUnreachable(RelevoError):
     """Postgres does not answer, or refuses us."""
 

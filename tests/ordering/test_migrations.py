@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from ordering import db
-from ordering.errors import DatabaseUnreachable, Invalid
+from ordering.errors import DatabaseUnreachable, Invalid, UnknownSchema
 from tests.ordering.acts import ACTOR, order, plan, put
 
 OBJECTS = """
@@ -81,6 +81,15 @@ def test_a_users_own_tables_of_the_same_names_are_left_alone(empty_database_url:
         db.migrate(empty_database_url)
         for name in ("item", "event", "plan", "alembic_version"):
             assert connection.execute(f"select * from public.{name}").fetchall() == [("mine",)]
+
+
+def test_a_schema_of_a_newer_release_is_left_alone(engine: Engine, database_url: str) -> None:
+    with engine.begin() as tx:
+        tx.execute(text("update relevo.alembic_version set version_num = '9999'"))
+    with pytest.raises(UnknownSchema, match="a newer Relevo has prepared it"):
+        db.migrate(database_url)
+    with engine.begin() as tx:
+        assert tx.execute(text("select version_num from relevo.alembic_version")).scalar_one() == "9999"
 
 
 def test_a_server_that_does_not_answer_is_unreachable(database_url: str) -> None:
