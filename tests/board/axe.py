@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from functools import cache
@@ -21,10 +22,12 @@ SERIOUS = ("serious", "critical")
 @cache
 def script() -> str:
     """The source of axe-core, installed first where it is not; skips where there is no npm (in CI a skip fails)."""
-    if not SCRIPT.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("axe-core is not installed and there is no npm: apt-get install npm")
-        subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True, timeout=120)
+    with (HERE / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the suite runs in several processes
+        if not SCRIPT.exists():
+            if shutil.which("npm") is None:
+                pytest.skip("axe-core is not installed and there is no npm: apt-get install npm")
+            subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True, timeout=120)
     return SCRIPT.read_text(encoding="utf-8")
 
 
