@@ -136,5 +136,7 @@ class Shell:
     def close(self) -> None:
         """End the shell; what it has started was the page's to end."""
         assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
         self._shell.stdin.close()
         self._shell.wait(10)
+        self._shell.stdout.close()
