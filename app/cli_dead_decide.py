@@ -42,7 +42,7 @@ def retry(
     \b
     Examples:
       relevo dead retry 12 13
-      relevo dead retry 12 --args '{"to": "anna@example.org"}' --note "there was a typo"
+      relevo dead retry 12 --args '{"to": "ops@example.org"}' --note "there was a typo"
       relevo dead retry --plan mails --group 5f0c3a9b12de
     """
     from ordering import dead_decision

@@ -7,10 +7,10 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from ordering import finish, head
+from ordering import finish, head, plans
 from ordering.model import State
 from tests.app.web import ok, problem, serving
-from tests.ordering.acts import BROKEN, claim, plans
+from tests.ordering.acts import BROKEN, claim
 
 CATALOGUE = """
 [plans.nightly]

@@ -36,7 +36,8 @@ def ids(engine: Engine, plan: str, state: str = "failed") -> list[int]:
 
 def opened(page: str, index: int = 0) -> str:
     """The address of the page with the group of this number open."""
-    return re.findall(r'class="grp-sum" data-visit href="([^"#]*)', page)[index].replace("&amp;", "&")
+    found: list[str] = re.findall(r'class="grp-sum" data-visit href="([^"#]*)', page)
+    return found[index].replace("&amp;", "&")
 
 
 def test_letters_are_grouped_by_cause(api: httpx.Client, mails: str) -> None:

@@ -19,7 +19,7 @@ def name(http_engine: Engine) -> str:
     with http_engine.begin() as tx:
         plan(tx, name)
         new = NewSchedule(name, name, "30 2 * * *", "shell", kwargs={"command": ["true"]}, title="Back up", timezone="Europe/Madrid")
-        schedule.create(tx, new, actor="anna")
+        schedule.create(tx, new, actor="ops")
     return name
 
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_made_is_refused_with_what_was_typed(api: httpx.Client, n
 
 def test_hostile_texts_are_shown_as_they_are(api: httpx.Client, http_engine: Engine, name: str) -> None:
     with http_engine.begin() as tx:
-        schedule.put(tx, NewSchedule(name, name, "0 0 1 * *", "shell", title=hostile.ALL), actor="anna")
+        schedule.put(tx, NewSchedule(name, name, "0 0 1 * *", "shell", title=hostile.ALL), actor="ops")
     page = get(api, "/schedules")
     sound(page)
     hostile.harmless(page)

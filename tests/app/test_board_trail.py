@@ -19,9 +19,9 @@ def line(http_engine: Engine) -> str:
     with http_engine.begin() as tx:
         plan(tx, name)
         ids = put(tx, 3, plan=name, title="Rotate the key")
-        move.move(tx, ids[2], First(), actor="anna")
-        items.postpone(tx, ids[1], IN_AN_HOUR, actor="bert", reason="the mirror is down")
-        items.cancel(tx, ids[0], actor="anna", reason=hostile.ALL)
+        move.move(tx, ids[2], First(), actor="ops")
+        items.postpone(tx, ids[1], IN_AN_HOUR, actor="deputy", reason="the mirror is down")
+        items.cancel(tx, ids[0], actor="ops", reason=hostile.ALL)
     return name
 
 
@@ -30,10 +30,10 @@ def test_each_event_is_told_in_words(api: httpx.Client, line: str) -> None:
     sound(page)
     hostile.harmless(page)
     said = cells(region(page, "events"))
-    assert f"anna moved Rotate the key from 3 to 0.5 in {line}" in said or f"anna moved Rotate the key from 3 to 0 in {line}" in said
-    assert "bert postponed Rotate the key until" in said
+    assert f"ops moved Rotate the key from 3 to 0.5 in {line}" in said or f"ops moved Rotate the key from 3 to 0 in {line}" in said
+    assert "deputy postponed Rotate the key until" in said
     assert "the mirror is down" in said
-    assert "anna cancelled Rotate the key" in said
+    assert "ops cancelled Rotate the key" in said
     assert f"test added 3 items to plan {line}" in said
     assert f"test created plan {line}" in said
     assert said.index("cancelled") < said.index("postponed") < said.index("moved") < said.index("created")
@@ -46,8 +46,8 @@ def test_filters(api: httpx.Client, http_engine: Engine, line: str) -> None:
     def events(query: str) -> str:
         return cells(region(get(api, f"/trail?plan={line}&{query}"), "events"))
 
-    assert "postponed" not in events("actor=anna")
-    assert "moved" in events("actor=anna")
+    assert "postponed" not in events("actor=ops")
+    assert "moved" in events("actor=ops")
     assert "moved" not in events("action=cancel")
     assert "moved" not in events("text=mirror")
     assert "postponed" in events("text=MIRROR")
@@ -81,7 +81,7 @@ def test_undo_where_it_still_has_had_no_effect(api: httpx.Client, http_engine: E
     assert "undid" in words(region(after, "events"))
     with http_engine.begin() as tx:
         assert state(tx, found["postpone"].item_id) is State.WAITING
-        plans.start(tx, line, actor="anna")
+        plans.start(tx, line, actor="ops")
     page = refused(api, f"/events/{found['postpone'].id}/undo", {"back": here}, 409)
     assert "undone" in alert(page)
     assert "postponed" in words(region(page, "events"))

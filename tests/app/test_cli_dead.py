@@ -19,7 +19,7 @@ def mails(relevo: Relevo, engine: Engine) -> Relevo:
     with engine.begin() as tx:
         stream(tx)
         stream(tx, "thumbs")
-        die(tx, ["Refused: card 1", "Refused: card 2", "KeyError: 'x'"], title="To Anna", args=[7])
+        die(tx, ["Refused: card 1", "Refused: card 2", "KeyError: 'x'"], title="To Ops", args=[7])
         die(tx, ["Refused: card 3"], plan="thumbs")
         put(tx, plan="mails")
     ok(relevo("plan", "create", "line"))
@@ -51,7 +51,7 @@ def test_letters_are_listed_with_the_refused_messages_beside_them(mails: Relevo)
     header, *rows = said.splitlines()
     assert header.split() == ["ITEM", "PLAN", "STATE", "SINCE", "ATTEMPTS", "REPLAYS", "GROUP", "TITLE", "NOTE"]
     assert [row.split()[:3] for row in rows[:4]] == [[str(n), "mails" if n < 4 else "thumbs", "failed"] for n in (1, 2, 3, 4)]
-    assert "To Anna" in rows[0]
+    assert "To Ops" in rows[0]
     assert "Refused: card 1" in rows[0]
     assert rows[-1].split()[-5:] == ["w", "7", "not", "JSON", "<b>"]
     found = objects(mails("dead", "list", "--json"))

@@ -35,7 +35,7 @@ def test_every_page_speaks_spanish(api: httpx.Client, http_engine: Engine) -> No
     name = fresh_name("tren")
     with http_engine.begin() as tx:
         plan(tx, name)
-        plans.start(tx, name, actor="anna")
+        plans.start(tx, name, actor="ops")
         put(tx, plan=name, title="Rotar la clave")
         item = end(tx, Failed("ValueError", "no", final=True), name)
     pages = {

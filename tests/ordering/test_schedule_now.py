@@ -19,7 +19,7 @@ def scheduled(tx: Connection) -> None:
 
 def test_it_is_added_now_and_the_ticks_come_as_before(tx: Connection) -> None:
     before = schedule.get(tx, "nightly")
-    added = schedule_now.add_now(tx, "nightly", actor="anna")
+    added = schedule_now.add_now(tx, "nightly", actor="ops")
     item = items.get(tx, added.id)
     assert added.new
     assert (item.plan, item.task, item.kwargs, item.title, item.kind) == ("line", "shell", {"command": ["true"]}, "nightly", "audit")

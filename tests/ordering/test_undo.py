@@ -123,8 +123,8 @@ def test_not_what_was_moved_again_handed_out_or_decided(tx: Connection) -> None:
     a, b, c = put(tx, 3)
     move.move(tx, c, First(), actor=ACTOR)
     event = last(tx)
-    move.move(tx, c, Last(), actor="bob")
-    refused(tx, event, f"item {c} was moved since, by bob")
+    move.move(tx, c, Last(), actor="shop-7")
+    refused(tx, event, f"item {c} was moved since, by shop-7")
     move.move(tx, c, First(), actor=ACTOR)
     event = last(tx)
     feed(tx)
@@ -287,4 +287,4 @@ def test_undo_waits_for_who_moves_it_again_and_is_too_late(engine: Engine) -> No
             undo.undo(tx, event, actor=ACTOR)
         return str(refusal.value)
 
-    assert "moved since, by bob" in race(engine, lambda tx: move.move(tx, line[2], Last(), actor="bob"), second)
+    assert "moved since, by shop-7" in race(engine, lambda tx: move.move(tx, line[2], Last(), actor="shop-7"), second)
