@@ -143,6 +143,18 @@ def test_the_build_sends_only_what_is_built_from() -> None:
     assert {word for line in copied for word in line.split()} == {line[1:] for line in lines if line.startswith("!")}
 
 
+def test_prometheus_accepts_its_configuration_and_scrapes_the_exporter(services: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is missing: Debian's package prometheus has it")
+    for file in ("prometheus.yml", "alerts.yml"):
+        shutil.copy(ROOT / "monitoring" / file, tmp_path)
+    checked = subprocess.run([promtool, "check", "config", "prometheus.yml"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    scraped = yaml.safe_load((tmp_path / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"][0]["dns_sd_configs"][0]
+    assert (scraped["names"], str(scraped["port"])) == (["exporter"], services["exporter"]["command"][-1])
+
+
 def test_it_is_what_compose_accepts(tmp_path: Path) -> None:
     """By the client's own check where it has one."""
     file = tmp_path / "compose.yaml"

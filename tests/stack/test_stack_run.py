@@ -125,7 +125,7 @@ def test_up_a_run_a_death_restarts_and_down(project: Project) -> None:
     for item in done:
         project.becomes(item, "succeeded")
     assert run.ask("http://web:8000/api/plans")[0] == 401
-    status, metrics = run.ask("http://exporter:9390/metrics")
+    status, metrics = run.ask("http://exporter:9464/metrics")
     assert status == 200
     assert 'relevo_up{source="postgres"} 1' in metrics
     assert 'relevo_dead_letters{plan="line"} 0' in metrics
