@@ -80,7 +80,8 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
-    made.call("down")
+    if made.left():
+        made.call("down")
     for line in made.left():
         os.kill(int(line.split()[0]), signal.SIGKILL)
 
