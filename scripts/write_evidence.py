@@ -67,6 +67,8 @@ def read(reports: list[str]) -> list[Tried]:
         commit, _, path = report.rpartition("=")
         for suite in ElementTree.parse(path).getroot().iter("testsuite"):
             for case in suite.iter("testcase"):
+                if not case.get("classname"):
+                    continue  # a test that was under way when the run was stopped
                 tried[case.get("classname"), case.get("name")] = Tried(commit or checked_out(), suite.get("timestamp", "")[:10], case)
     return list(tried.values())
 
