@@ -35,7 +35,11 @@ def test_what_the_tutorial_shows_is_what_happens(name: str, shell: Shell) -> Non
         assert wrong is None, wrong
         done += isinstance(step, Command)
     assert done > 15
-    running = [each.cmdline() for each in psutil.process_iter() if each.pid != os.getpid() and each.cwd().startswith(str(shell.folder))]
+    running = [
+        each.info["cmdline"]
+        for each in psutil.process_iter(["cmdline", "cwd"])
+        if each.pid != os.getpid() and str(each.info["cwd"]).startswith(str(shell.folder))
+    ]
     assert len(running) <= 1, "the reader is left with something that runs"  # the shell itself
 
 
