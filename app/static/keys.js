@@ -7,7 +7,7 @@ import { inHand } from './pick.js';
 
 const OFF = 'relevo.keys.off';
 const SECOND = 1500; // ms for the second key
-let first = 0; // when G was pressed
+let first = -Infinity; // when G was pressed
 
 const off = () => { try { return localStorage.getItem(OFF) === 'yes'; } catch { return false; } };
 const writing = element => element.closest?.('input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]');
@@ -39,7 +39,7 @@ function pressed(event) {
   const row = event.target.closest?.('.item');
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const second = performance.now() - first < SECOND;
-  first = 0;
+  first = -Infinity;
   let done = true;
   if (second && key.length === 1) done = press(`g ${key}`);
   else if (key === 'g') first = performance.now();
