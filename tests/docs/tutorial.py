@@ -20,7 +20,7 @@ from tests.docs.pages import ROOT
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.M | re.S)
 #: What a reader looks at again until it is so.
 LOOKS = re.compile(r"(relevo (plan (list|show)|show|dead (list|show)|facts?|status|subscriptions)|cat|curl .*\|\|)\b")
-PATIENCE = 40.0  # seconds
+PATIENCE = 60.0  # seconds
 DIFFERS = [
     (r"\d{4}\\-\d\d\\-\d\dT\d\d:\d\d:\d\d(\\\.\d+)?Z", r"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z"),
     (r"(?<![\w.-])(in\\ )?\d+(\\\.\d+)?(ms|s|m|h)(?![\w-])", r"(in )?\\d+(\\.\\d+)?(ms|s|m|h)"),
