@@ -1,10 +1,11 @@
 """The eight checks that run after every case, against the tables, the broker, the processes and the bodies' own notes."""
 
 import re
+from collections import Counter
 from typing import Any
 
-from ordering import history, views
-from ordering.model import SETTLED, UNRESOLVED, State
+from ordering import history, tally, views
+from ordering.model import SETTLED, UNRESOLVED, Outcome, State
 from ordering.session import LOCK_CLASS
 from tests.cases.kit import Kit, Note, wait_until
 
@@ -188,6 +189,27 @@ def counts_agree(kit: Kit) -> None:
 
     wrong = [pair for pair in pairs() if pair[1] != pair[2] or pair[1] < 0]
     assert not wrong, f"(what, shown, counted): {wrong}"
+    totals_agree(kit)
+
+
+RECORDED = f"""
+    select p.name, a.outcome, count(*) from ({history.EVERY}) a join relevo.item i on i.id = a.item_id
+    join relevo.plan p on p.id = i.plan_id group by 1, 2
+"""
+
+
+def totals_agree(kit: Kit) -> None:
+    """7, of what is counted: each attempt on record, once. Only an interruption that its own process took back is not on record."""
+    with kit.engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx, tx.begin():
+        counted = Counter[tuple[str, str]]()
+        for total in tally.totals(tx):
+            counted.update({(total.plan, outcome): getattr(total, outcome) for outcome in Outcome})
+        recorded = {(name, outcome): count for name, outcome, count in tx.exec_driver_sql(RECORDED)}
+        taken_back = tx.exec_driver_sql("select count(*) from relevo.event where action = 'retake'").scalar_one()
+    more = {key: counted[key] - recorded.get(key, 0) for key in {*counted, *recorded} if counted[key] != recorded.get(key, 0)}
+    wrong = {key: count for key, count in more.items() if key[1] != Outcome.INTERRUPTED or count < 0}
+    assert not wrong, f"counted more or less than is on record: {wrong}"
+    assert not more or taken_back, f"interruptions that are not on record, and nobody took one back: {more}"
 
 
 def clean_logs(kit: Kit, tracebacks: str | None) -> None:
