@@ -45,7 +45,7 @@ class Program:
     def pid(self) -> int:
         return self.process.pid
 
-    def said(self, pattern: str, times: int = 1, within: float = 20) -> list[re.Match[str]]:
+    def said(self, pattern: str, times: int = 1, within: float = 60) -> list[re.Match[str]]:
         """The matches of `pattern` once there are `times` of them."""
 
         def found() -> list[re.Match[str]]:
