@@ -48,9 +48,8 @@ def found(page: Page, what: str) -> list[str]:
     for look, size, scheme, options in LOOKS:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
-        result: dict[str, Any] = page.evaluate(
-            f"() => axe.run({{ exclude: ['.sprite'] }}, {{ resultTypes: ['violations'], ...{options} }})"
-        )
+        asked = f"{{ resultTypes: ['violations'], ...{options} }}"
+        result: dict[str, Any] = page.evaluate(f"() => axe.run({{ exclude: ['.sprite'] }}, {asked})")
         wrong += [f"{what}, {look}: {_line(each)}" for each in result["violations"] if each["impact"] in SERIOUS]
     return wrong
 
