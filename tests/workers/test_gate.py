@@ -10,6 +10,7 @@ from tests.workers.worker_process import Workers, until
 
 WorkersOn = Callable[[str], Workers]
 Through = Callable[[str], tuple[Proxy, str]]
+LONG = 20  # seconds that a long body takes: more than another worker needs to start on a busy machine
 
 
 def test_no_message_waits_behind_a_long_body(broker: str, start_workers: WorkersOn, scale: Scale) -> None:
@@ -42,22 +43,22 @@ def test_a_full_worker_takes_nothing_even_after_it_reconnected(broker: str, star
     pool = start_workers(url)
     full = pool.start(slots=2)
     for number in range(2):
-        pool.send(f"long{number}:6")
+        pool.send(f"long{number}:{LONG}")
     until(lambda: len(pool.bodies("start")) == 2, 5, "two long bodies run")
     between.cut()
     until(lambda: pool.log().count("Connected to") == 2, 10, "the full worker is connected again")
     pool.send("next:0")
     pool.send("last:0")
     other = pool.start(slots=1)
-    pool.ends("next:0", 5)
+    pool.ends("next:0", LONG)
     pool.ends("last:0", 5)
     assert not [name for name in pool.bodies("end") if name.startswith("long")]
     assert {line["pid"] for line in pool.notes("bodies") if line["id"] in ("next:0", "last:0")}.isdisjoint(
         {line["pid"] for line in pool.notes("bodies") if line["id"].startswith("long")}
     )
     # Its slots free again, the first worker takes its share.
-    pool.ends("long0:6", 10)
-    pool.ends("long1:6", 5)
+    pool.ends(f"long0:{LONG}", 2 * LONG)
+    pool.ends(f"long1:{LONG}", 5)
     other.terminate()
     other.wait(10)
     pool.runs("alone:0")
@@ -69,15 +70,15 @@ def test_one_message_at_a_time_while_one_slot_is_free(broker: str, start_workers
     """Two messages are there before the worker looks again: the second is not for it, however fast the broker pushes."""
     pool = start_workers(broker)
     busy = pool.start(slots=2)
-    pool.send("long0:8")
+    pool.send(f"long0:{LONG}")
     until(lambda: pool.bodies("start"), 5, "a long body runs")
     until(lambda: pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}, 5, "its message is acknowledged")
     busy.send_signal(signal.SIGSTOP)
-    pool.send("long1:8")
+    pool.send(f"long1:{LONG}")
     pool.send("short:0")
     time.sleep(0.3)  # time for a broker that pushes too much to do so
     busy.send_signal(signal.SIGCONT)
-    until(lambda: "long1:8" in pool.bodies("start"), 5, "the second slot is taken")
+    until(lambda: f"long1:{LONG}" in pool.bodies("start"), 5, "the second slot is taken")
     pool.start(slots=1)
-    pool.ends("short:0", 5)
+    pool.ends("short:0", LONG)
     assert list(pool.bodies("end")) == ["short:0"]
