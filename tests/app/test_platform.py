@@ -174,8 +174,8 @@ def test_in_the_foreground_a_signal_to_the_group_ends_everything_with_exit_code_
         up.said("everything is up", within=90)
         os.killpg(up.pid, signal.SIGINT)
         assert up.ends(60) == 0
-        stopped = [match[1] for match in up.said(r"relevo   \| (\w+) is asked to stop$", times=4)]
-        assert stopped == ["web", "worker", "feeder", "valkey", "postgres"]
+        stopped = [match[1] for match in up.said(r"relevo   \| (\w+) is asked to stop$", times=6)]
+        assert stopped == ["exporter", "web", "worker", "feeder", "valkey", "postgres"]
         assert [line for line in up.lines if line.startswith("Traceback")] == []
     place.nothing_left()
 
