@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,10 @@ def zone(timezone: str) -> tzinfo:
         raise Invalid("timezone", f"{timezone!r} is not a known time zone; write for example Europe/Berlin or UTC.") from None
 
 
+# A step through a range of one is that one. `cronsim` takes such a range for a bare number, whose steps go on to the end of the field.
+ONE = re.compile(r"(?<![\w-])(\w+)-\1/0*[1-9]\d*(?!\w)", re.IGNORECASE)
+
+
 def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
     """The instants after `after` that `cron` names in that time zone, rising, in UTC. Raises Invalid naming cron or timezone.
 
@@ -45,7 +50,7 @@ def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
     if len(checked("cron", cron, CRON_LIMIT).split()) != 5:
         raise Invalid("cron", f"{cron[:80]!r} does not have five fields; {EXAMPLE}.")
     try:
-        walk = CronSim(cron, local)
+        walk = CronSim(ONE.sub(r"\1", cron), local)
     except CronSimError as error:
         raise Invalid("cron", f"{cron[:80]!r} has a {str(error).lower()}; {EXAMPLE}.") from None
     return _rising(walk, after)

@@ -1,6 +1,7 @@
 """Which instants an expression names, and which of the missed ones are made up for, against a model that looks at every minute."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -128,3 +129,9 @@ def test_years_of_minutes_are_not_walked_through() -> None:
     assert len(found.made) == cron.MOST
     assert (found.made[0], found.made[-1]) == (now.replace(second=0) - timedelta(minutes=99), now.replace(second=0))
     assert found.next == datetime(2026, 6, 1, 12, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("expression", "as_well"), [("* 0-0/1 * * *", "* 0 * * *"), ("5-5/2,30 9 * * MON-MON/3", "5,30 9 * * MON")])
+def test_steps_through_a_range_of_one_are_that_one(expression: str, as_well: str) -> None:
+    begin = datetime(2026, 3, 7, 20, tzinfo=UTC)
+    assert list(islice(cron.ticks(expression, "UTC", begin), 80)) == list(islice(cron.ticks(as_well, "UTC", begin), 80))
