@@ -55,6 +55,7 @@ def test_connections_cut_three_times(broker: str, start_workers: WorkersOn, thro
     between, url = through_proxy(broker)
     pool = start_workers(url)
     pool.start(slots=2)
+    pool.runs("begins:0")
     for number in range(3):
         between.cut()
         consumes_again(pool, f"after{number}:0")
@@ -80,6 +81,7 @@ def test_a_redis_restarted_three_times_while_bodies_run(start_workers: WorkersOn
 def test_a_redis_that_is_a_replica_for_a_while(broker_url: str, start_workers: WorkersOn, scale: Scale) -> None:
     pool = start_workers(broker_url)
     pool.start(slots=2)
+    pool.runs("begins:0")
     client = redis.Redis.from_url(broker_url)
     try:
         client.replicaof("127.0.0.1", "1")
@@ -94,6 +96,7 @@ def test_a_redis_that_is_a_replica_for_a_while(broker_url: str, start_workers: W
 def test_killed_clients_and_a_flush(broker_url: str, start_workers: WorkersOn) -> None:
     pool = start_workers(broker_url)
     pool.start(slots=2)
+    pool.runs("begins:0")
     client = redis.Redis.from_url(broker_url)
     try:
         for number in range(3):
