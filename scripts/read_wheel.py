@@ -6,11 +6,13 @@ Usage: python scripts/read_wheel.py FOLDER
 from __future__ import annotations
 
 import sys
+import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("ordering", "workers", "app", "relevo")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 METADATA = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE"}
 
 
@@ -22,7 +24,9 @@ def main() -> int:
     with zipfile.ZipFile(wheels[-1]) as wheel:
         names = set(wheel.namelist())
         entry_points = "".join(wheel.read(name).decode() for name in names if name.endswith("/entry_points.txt"))
-    sources = {file.relative_to(ROOT).as_posix() for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
+    # Whatever is there, pages and their styles too: without them the board does not start.
+    files = (file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    sources = {file.relative_to(ROOT).as_posix() for file in files}
     problems = [f"{name} is missing" for name in sorted(sources - names)]
     for name in sorted(names):
         path = PurePosixPath(name)
