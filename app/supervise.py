@@ -1,4 +1,7 @@
-"""A small supervisor: starts services in order, restarts what dies with a growing pause, stops all of them in the reverse order."""
+"""A small supervisor: starts services in order, restarts what dies with a growing pause, stops all of them in the reverse order.
+
+Those that were started together are stopped together.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -55,8 +59,9 @@ class ServiceState:
 
 
 class _Unit:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, group: int = 0) -> None:
         self.service = service
+        self.group = group
         self.child: Child | None = None
         self.pause = FIRST_PAUSE
         self.again_at = 0.0
@@ -113,7 +118,8 @@ class Supervisor:
 
         Raises ServiceFailed when one of them ends or does not become ready, StopAsked after a signal.
         """
-        pending = [_Unit(service) for service in services]
+        group = len(self._units)
+        pending = [_Unit(service, group) for service in services]
         deadline = time.monotonic() + within
         for unit in pending:
             self._units.append(unit)
@@ -138,9 +144,16 @@ class Supervisor:
     def stop(self) -> bool:
         """End the services, the last started first. Whether all of them ended by themselves; killed is what did not in time."""
         gracefully = True
-        for unit in reversed(self._units):
-            if unit.child is not None:
-                gracefully = self._end(unit.child) and gracefully
+        for _, group in groupby(reversed(self._units), key=lambda unit: unit.group):
+            together = list(group)
+            ending = [self._end(unit.child) for unit in together if unit.child is not None]
+            while ending:
+                looks = [next(end) for end in ending]
+                gracefully = gracefully and False not in looks
+                ending = [end for end, look in zip(ending, looks, strict=True) if look is None]
+                if ending:
+                    self._sleep(LOOK)
+            for unit in together:
                 unit.child = None
         self._units.clear()
         return gracefully
@@ -240,8 +253,11 @@ class Supervisor:
             return LOOK
         return min([60.0, *(unit.again_at - time.monotonic() for unit in self._units if unit.child is None)])
 
-    def _end(self, child: Child) -> bool:
-        """End one service within its bound, sooner as signals repeat the wish. Whether it ended without being killed."""
+    def _end(self, child: Child) -> Iterator[bool | None]:
+        """End one service within its bound, sooner as signals repeat the wish.
+
+        A look at a time: None until it has ended, then whether it did without being killed.
+        """
         service, told, killed = child.service, 0, False
         deadline = time.monotonic() + service.stop_within()
         while not child.ended():
@@ -253,13 +269,13 @@ class Supervisor:
                 told = 2 if hurry else 1
             if killed and time.monotonic() >= deadline + UNKILLABLE:
                 self._log.note(f"{service.name} (process {child.pid}) does not end even when killed and is left to the system")
-                return False
+                yield False
             if not killed and (self._wishes > 2 or time.monotonic() >= deadline):
                 self._log.note(f"{service.name} has not stopped in time and is killed")
                 child.signal(signal.SIGKILL)
                 killed = True
-            self._sleep(LOOK)
-        return not killed
+            yield None
+        yield not killed
 
 
 def _failed(unit: _Unit, what: str) -> ServiceFailed:

@@ -1,6 +1,7 @@
 """A program for the supervisor's tests: supervises the stand-in services that its argument describes, until a signal ends it.
 
-Argument: a JSON list of {name, code, within}; `code` is Python, with `ready()` and `say(text)` at hand. Exit code: 0, 1 when one of
+Argument: a JSON list of {name, code, within}; `code` is Python, with `ready()` and `say(text)` at hand. They are started one after the
+other, and all together when a second argument is there. Exit code: 0, 1 when one of
 them had to be killed, 3 with a sentence when one did not start.
 """
 
@@ -32,8 +33,8 @@ def main() -> int:
     services = [service(**told) for told in json.loads(sys.argv[1])]
     with ServiceLog() as log, Supervisor(log) as supervisor:
         try:
-            for each in services:
-                supervisor.start([each], within=5)
+            for together in [services] if sys.argv[2:] else [[each] for each in services]:
+                supervisor.start(together, within=5)
             log.note("all started")
             supervisor.run()
         except ServiceFailed as error:

@@ -20,9 +20,9 @@ WITH_CHILD = "child = subprocess.Popen(['sleep', '1000'])\nsay(f'child {child.pi
 
 
 @contextmanager
-def supervised(*services: tuple[str, str], within: float = 5) -> Iterator[Program]:
+def supervised(*services: tuple[str, str], within: float = 5, together: bool = False) -> Iterator[Program]:
     told = json.dumps([{"name": name, "code": code, "within": within} for name, code in services])
-    with program("-m", "tests.app.supervised", told) as started:
+    with program("-m", "tests.app.supervised", told, *(["together"] if together else [])) as started:
         yield started
 
 
@@ -52,6 +52,18 @@ def test_services_start_in_order_and_stop_in_the_reverse_order() -> None:
         started = [event.split()[2] for event in events if "is ready" in event]
         stopped = [event.split()[0] for event in events if "got TERM" in event]
         assert (started, stopped) == (["first", "second", "third"], ["third", "second", "first"])
+
+
+def test_services_that_were_started_together_are_asked_to_stop_together() -> None:
+    busy = "signal.signal(15, lambda *_: (say('got TERM'), time.sleep(1), say('done'), sys.exit(0)))\nready()\nwait()\n"
+    with supervised(("first", busy), ("second", busy), ("deaf", DEAF), within=3, together=True) as supervisor:
+        supervisor.said("all started")
+        supervisor.process.terminate()
+        assert supervisor.ends(10) == 1
+        told = [line.split("Z ", 1)[1].split() for line in supervisor.lines if "got TERM" in line or line.endswith("| done")]
+        assert {name for name, *_ in told[:3]} == {"first", "second", "deaf"}
+        assert [words[-1] for words in told] == ["TERM"] * 3 + ["done"] * 2
+        supervisor.said("deaf has not stopped in time and is killed")
 
 
 def test_what_dies_is_started_again_after_a_growing_pause() -> None:
