@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from app import given
 from app.act import Left, act
-from app.api_call import Calling
+from app.api_call import Call, Calling
 from app.api_plans import PlanName
 from app.form import Fields, Form
 from app.plan_query import MOST_TICKED
@@ -127,34 +127,29 @@ def cancel(request: Request, call: Calling, plan: PlanName, form: Fields) -> Res
     return act(request, call, form, verb, back=f"/plans/{plan}")
 
 
+def decide(request: Request, call: Call, plan: str, form: Form, verb: Callable[..., object]) -> Response:
+    """Take one decision about the items, with the note of the form."""
+
+    def decided(tx: Connection) -> Left:
+        note = form.text("note").strip()
+        return each(tx, ticked(form), lambda item_id: verb(tx, item_id, actor=call.actor, note=note))
+
+    return act(request, call, form, decided, back=f"/plans/{plan}")
+
+
 @router.post("/retry")
 def retry(request: Request, call: Calling, plan: PlanName, form: Fields) -> Response:
     """Let the items run again."""
-
-    def verb(tx: Connection) -> Left:
-        note = form.text("note").strip()
-        return each(tx, ticked(form), lambda item_id: decision.retry(tx, item_id, actor=call.actor, note=note))
-
-    return act(request, call, form, verb, back=f"/plans/{plan}")
+    return decide(request, call, plan, form, decision.retry)
 
 
 @router.post("/skip")
 def skip(request: Request, call: Calling, plan: PlanName, form: Fields) -> Response:
     """Settle the items as skipped."""
-
-    def verb(tx: Connection) -> Left:
-        note = form.text("note").strip()
-        return each(tx, ticked(form), lambda item_id: decision.skip(tx, item_id, actor=call.actor, note=note))
-
-    return act(request, call, form, verb, back=f"/plans/{plan}")
+    return decide(request, call, plan, form, decision.skip)
 
 
 @router.post("/resolve")
 def resolve(request: Request, call: Calling, plan: PlanName, form: Fields) -> Response:
     """Settle the items as resolved by hand."""
-
-    def verb(tx: Connection) -> Left:
-        note = form.text("note").strip()
-        return each(tx, ticked(form), lambda item_id: decision.resolve(tx, item_id, actor=call.actor, note=note))
-
-    return act(request, call, form, verb, back=f"/plans/{plan}")
+    return decide(request, call, plan, form, decision.resolve)

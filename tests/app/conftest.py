@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 
 from app import web
 from ordering import db
-from tests import servers
 from tests.app.commands import Relevo
-from tests.app.web import serving
+from tests.app.web import http_database, ok, serving
+from tests.cases.proxy import Proxy, before_database
 
 
 @pytest.fixture
@@ -36,10 +36,8 @@ def line(relevo: Relevo) -> Relevo:
 @pytest.fixture(scope="module")
 def http_engine(server_url: str, template: str) -> Iterator[Engine]:
     """A database of this module, as the HTTP server uses it."""
-    with servers.database(server_url, template) as url:
-        made = db.engine(url, settings=web.SESSION)
+    with http_database(server_url, template) as made:
         yield made
-        made.dispose()
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +45,17 @@ def api(http_engine: Engine) -> Iterator[httpx.Client]:
     """A client of an HTTP server of this module; each test uses plans of its own."""
     with serving(http_engine) as client:
         yield client
+
+
+@pytest.fixture
+def behind_proxy(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
+    """A client of a server whose Postgres is behind a line that can be cut."""
+    proxy, url = before_database(database_url)
+    engine = db.engine(url, settings=web.SESSION)
+    try:
+        with serving(engine) as client:
+            ok(client.post("/api/plans", json={"name": "line"}), 201)
+            yield client, proxy
+    finally:
+        proxy.close()
+        engine.dispose()

@@ -1,7 +1,6 @@
 """The stream of what happens: at once, once, in order; from where one left it; while Postgres is away; and to its end."""
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import httpx
@@ -15,7 +14,7 @@ from ordering import db, head, plans
 from tests.app.processes import until
 from tests.app.sse import Stream, listening
 from tests.app.web import ok, problem, serving
-from tests.cases.proxy import Proxy, before_database
+from tests.cases.proxy import Proxy
 from tests.servers import fresh_name
 
 
@@ -210,23 +209,9 @@ def test_the_server_stops_at_once_with_streams_open(http_engine: Engine) -> None
         until(lambda: all(stream.ended for stream in opened), 5, "the streams end")
 
 
-@pytest.fixture
-def cut(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
-    """A client of a server whose Postgres is behind a line that can be cut."""
-    proxy, url = before_database(database_url)
-    engine = db.engine(url)
-    try:
-        with serving(engine) as client:
-            ok(client.post("/api/plans", json={"name": "line"}), 201)
-            yield client, proxy
-    finally:
-        proxy.close()
-        engine.dispose()
-
-
 @pytest.mark.parametrize("how", ["refusing", "swallowing"])
-def test_postgres_away_is_said_and_the_stream_goes_on(cut: tuple[httpx.Client, Proxy], database_url: str, how: str) -> None:
-    client, proxy = cut
+def test_postgres_away_is_said_and_the_stream_goes_on(behind_proxy: tuple[httpx.Client, Proxy], database_url: str, how: str) -> None:
+    client, proxy = behind_proxy
     with listening(client) as stream:
         settled(stream)
         setattr(proxy, how, True)

@@ -3,37 +3,21 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import httpx
 import pytest
 from sqlalchemy import Engine, text
 
-from app import api_call, serve, slow_clients, web
-from ordering import db
+from app import api_call, serve, slow_clients
 from tests.app.processes import until
 from tests.app.test_door import raw
 from tests.app.web import ok, problem, serving
-from tests.cases.proxy import Proxy, before_database
-
-
-@pytest.fixture
-def api(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
-    """A client of a server whose Postgres is behind a line that can be cut."""
-    proxy, url = before_database(database_url)
-    engine = db.engine(url, settings=web.SESSION)
-    try:
-        with serving(engine) as client:
-            ok(client.post("/api/plans", json={"name": "line"}), 201)
-            yield client, proxy
-    finally:
-        proxy.close()
-        engine.dispose()
+from tests.cases.proxy import Proxy
 
 
 @pytest.mark.parametrize("how", ["refusing", "swallowing"])
-def test_away_is_503_within_3_s_and_back_is_200(api: tuple[httpx.Client, Proxy], how: str) -> None:
-    client, proxy = api
+def test_away_is_503_within_3_s_and_back_is_200(behind_proxy: tuple[httpx.Client, Proxy], how: str) -> None:
+    client, proxy = behind_proxy
     setattr(proxy, how, True)
     if how == "refusing":
         proxy.cut()
@@ -52,9 +36,9 @@ def test_away_is_503_within_3_s_and_back_is_200(api: tuple[httpx.Client, Proxy],
 
 
 def test_a_server_that_hangs_in_the_middle_of_a_call_ends_it(
-    api: tuple[httpx.Client, Proxy], engine: Engine, monkeypatch: pytest.MonkeyPatch
+    behind_proxy: tuple[httpx.Client, Proxy], engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, proxy = api
+    client, proxy = behind_proxy
     monkeypatch.setattr(api_call, "CALL_SECONDS", 1.0)
     answers = list[httpx.Response]()
     with engine.begin() as held:
@@ -71,8 +55,8 @@ def test_a_server_that_hangs_in_the_middle_of_a_call_ends_it(
     until(lambda: client.get("/api/plans").status_code == 200, 10, "calls are answered again")
 
 
-def test_a_plan_that_somebody_holds_is_busy(api: tuple[httpx.Client, Proxy], engine: Engine) -> None:
-    client, _ = api
+def test_a_plan_that_somebody_holds_is_busy(behind_proxy: tuple[httpx.Client, Proxy], engine: Engine) -> None:
+    client, _ = behind_proxy
     with engine.begin() as held:
         held.execute(text("select from relevo.plan where name = 'line' for update"))
         began = time.monotonic()
@@ -83,8 +67,8 @@ def test_a_plan_that_somebody_holds_is_busy(api: tuple[httpx.Client, Proxy], eng
     ok(client.post("/api/plans/line/items", json={"task": "http"}), 201)
 
 
-def test_a_client_that_takes_no_answer_is_given_up(api: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
-    client, _ = api
+def test_a_client_that_takes_no_answer_is_given_up(behind_proxy: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = behind_proxy
     monkeypatch.setattr(slow_clients, "TAKE_SECONDS", 0.5)
     with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -100,8 +84,8 @@ def test_more_connections_than_it_takes_are_refused(engine: Engine, monkeypatch:
         problem(client.get("/healthz"), 503, "busy")
 
 
-def test_a_body_that_comes_too_slowly_is_refused(api: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
-    client, _ = api
+def test_a_body_that_comes_too_slowly_is_refused(behind_proxy: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = behind_proxy
     monkeypatch.setattr("app.door.BODY_SECONDS", 0.3)
     head = b"POST /api/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     assert raw(client, head + b"{").startswith(b"HTTP/1.1 408 ")

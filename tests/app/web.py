@@ -14,8 +14,19 @@ from sqlalchemy import Engine
 from app import listen, serve, web
 from app.caller import Caller, Known, Role
 from app.health import Readiness
+from ordering import db
+from tests import servers
 
 LOOKS: dict[str, Callable[[], str | None]] = {"database": lambda: None, "broker": lambda: None}
+
+
+@contextmanager
+def http_database(server_url: str, template: str) -> Iterator[Engine]:
+    """A database for the block, as the HTTP server uses it."""
+    with servers.database(server_url, template) as url:
+        made = db.engine(url, settings=web.SESSION)
+        yield made
+        made.dispose()
 
 
 @contextmanager

@@ -9,9 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from sqlalchemy import Engine
 
-from app import web
-from ordering import db
-from tests import servers
+from tests.app.web import http_database
 from tests.board import chromium
 from tests.board.chromium import PATIENCE, WIDE, Watch
 from tests.board.site import Site, serving_site
@@ -30,10 +28,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def board_engine(server_url: str, template: str) -> Iterator[Engine]:
     """The database of all tests of the board, as the HTTP server uses it."""
-    with servers.database(server_url, template) as url:
-        made = db.engine(url, settings=web.SESSION)
+    with http_database(server_url, template) as made:
         yield made
-        made.dispose()
 
 
 @pytest.fixture(scope="package")
