@@ -46,7 +46,7 @@ def nothing_lost(kit: Kit) -> None:
         missing = [("missing", item) for item in kit.added if item not in rows]
         return missing + [row for row in rows.values() if not _told(row)]
 
-    wait_until(lambda: not odd(), SETTLE, f"every item stands somewhere for a reason, but {odd()[:10]}")
+    wait_until(lambda: not odd(), SETTLE, lambda: f"every item stands somewhere for a reason, but {odd()[:10]}")
 
 
 def _told(row: Any) -> bool:

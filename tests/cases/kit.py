@@ -38,12 +38,12 @@ class Note:
     at: float
 
 
-def wait_until(predicate: Callable[[], T], seconds: float, what: str, pause: float = 0.02) -> T:
-    """The first true value of `predicate`, asked for at most `seconds`; fails naming `what` did not come."""
+def wait_until(predicate: Callable[[], T], seconds: float, what: str | Callable[[], str], pause: float = 0.02) -> T:
+    """The first true value of `predicate`, asked for at most `seconds`; fails naming `what` did not come, asked for then."""
     deadline = time.monotonic() + seconds
     while not (value := predicate()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(pause)
     return value
 
