@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from app import rail
+from app.crews import Crew, crews
 from app.figures import Shared
 from app.rail import Row, Worst
 from ordering import clock
@@ -29,6 +30,7 @@ class Frame:
     worst: Sequence[Worst] = ()
     plans: int = 0
     workforce: Workforce | None = None
+    crews: Sequence[Crew] = ()
     waiting: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -47,5 +49,6 @@ def read(tx: Connection, shared: Shared, *, acted: bool) -> Frame:
         worst=rail.worst(figures),
         plans=len(figures.by_name),
         workforce=figures.workforce,
+        crews=crews(figures.workforce.workers),
         waiting={name: each.items[State.WAITING] for name, each in figures.by_name.items()},
     )

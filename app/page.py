@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection
 
-from app import assets, event_words, frame, language, notices, problem, refusal_words, wording
+from app import assets, crews, event_words, frame, language, notices, problem, refusal_words, wording
 from app.api_call import Call
 from app.caller import Role
 from app.form import Form
@@ -53,6 +53,7 @@ def environment() -> Environment:
         "languages": language.NAMES,
         "wording": wording,
         "event_words": event_words,
+        "worker_named": crews.named,
         "quoted": lambda text: quote(text, safe=""),
     }
     made.filters |= {

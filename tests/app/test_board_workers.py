@@ -18,7 +18,7 @@ def test_who_lives_and_what_they_run(api: httpx.Client, http_engine: Engine) -> 
     worker = fresh_name("w")
     alive = db.engine(http_engine.url.render_as_string(hide_password=False), pooled=False)
     with alive.connect() as connection:
-        sessions = [session.open_(connection, Process(worker, "host-a", "b", 1, 4000 + n, 9)) for n in range(2)]
+        sessions = [session.open_(connection, Process(f"{worker}@host-a/{399 + n}", "host-a", "b", 1, 4000 + n, 9)) for n in range(2)]
         connection.commit()
         with http_engine.begin() as tx:
             plan(tx, name, concurrency=4)
@@ -30,9 +30,9 @@ def test_who_lives_and_what_they_run(api: httpx.Client, http_engine: Engine) -> 
         sound(page)
         hostile.harmless(page)
         said = cells(region(page, f"crew-{sessions[0]}"))
-        assert f"{worker} host-a 1 of 2 busy" in said
-        assert "process 4000" in said
-        assert "idle process 4001" in said
+        assert f"{worker} host-a 2 workers, 1 of 2 busy" in said
+        assert "process 4000 of worker 399" in said
+        assert "idle process 4001 of worker 400" in said
         assert f'href="/items/{claimed.item_id}"' in region(page, f"w{sessions[0]}")
     alive.dispose()
     assert f"crew-{sessions[0]}" not in get(api, "/workers")
