@@ -122,9 +122,11 @@ def worker(context: typer.Context) -> None:
     """
     if "--help" not in context.args:
         from app.declare import declare_all
+        from ordering import schema
 
         given = settings()
         with database(given) as engine:
+            schema.check_at(engine)
             declare_all(engine, given.catalogue)
     _become(["-m", "workers.worker"], context.args)
 

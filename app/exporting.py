@@ -23,7 +23,9 @@ def main() -> None:
 
     def export(settings: Settings) -> int:
         publisher = Publisher(Celery(broker=settings.require_broker(), set_as_current=False))
-        gathered = exporter.registry(figures.engine(settings.require_database()), publisher.queue_sizes)
+        engine = figures.engine(settings.require_database())
+        service.check_schema(engine)
+        gathered = exporter.registry(engine, publisher.queue_sizes)
         exporter.run(listen.inherited() or listen.listen_for_scrapes(settings), gathered, service.say_ready)
         return 0
 

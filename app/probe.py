@@ -5,21 +5,22 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from celery import Celery
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import db, views
-from ordering.errors import RelevoError
+from ordering import db, schema, views
+from ordering.errors import RelevoError, UnknownSchema
 from ordering.model import DEFAULT_QUEUE
 from workers.publish import BrokerUnavailable, Publisher
 
 
 def database(url: str) -> str | None:
-    """What is wrong with the database at `url`, or None. Takes at most about 3 s."""
+    """What is wrong with the database at `url`, or None: it answers and is prepared. Takes at most about 3 s."""
     engine = db.engine(url, name="relevo probe", pooled=False)
     try:
         with db.reachable(), engine.connect() as connection:
-            connection.execute(text("select 1"))
+            schema.check(connection)
+    except UnknownSchema:  # while a newer release comes in, servers of the old one go on
+        return None
     except RelevoError as error:
         return str(error)
     except DBAPIError as error:

@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 def serve(settings: Settings) -> int:
     """Serve until INT or TERM; calls under way are answered first. The exit code.
 
-    The database may be away: calls are answered 503 until it is there. Raises SettingsError where it cannot listen.
+    The database may be away: calls are answered 503 until it is there. Raises SettingsError where it cannot listen, NotMigrated and
+    UnknownSchema where the database has not this release's schema.
     """
     database, broker = settings.require_database(), settings.require_broker()
     known = peer.known if settings.tokens_file is None else Tokens(settings.tokens_file)
@@ -41,6 +42,7 @@ def serve(settings: Settings) -> int:
     needed = {"database": partial(probe.database, database), "broker": partial(probe.broker, broker)}
     readiness = Readiness(needed, {"workers": partial(probe.workers, database)})
     try:
+        service.check_schema(engine)
         shell, local = settings.shell_over_http == "on", settings.tokens_file is None
         beside = {name: url for name, url in (("Flower", settings.flower_url), ("Grafana", settings.grafana_url)) if url}
         app = web.application(

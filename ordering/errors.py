@@ -217,6 +217,13 @@ class NotAStream(RelevoError):
         )
 
 
+class NotMigrated(RelevoError):
+    """The database has no schema of ours, or that of an older release."""
+
+    def __init__(self) -> None:
+        super().__init__("The database is not prepared for this version; run `relevo migrate`.")
+
+
 class UnknownSchema(RelevoError):
     """The database was migrated by a newer release."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from ordering import db
+from ordering import db, schema
 from ordering.errors import DatabaseUnreachable, RelevoError
 from workers import forks, log, settings
 from workers.publish import BrokerUnavailable
 
+logger = logging.getLogger(__name__)
 # Taken out of the environment at once: a pool process or a command that inherited it would hold the descriptor's number.
 READY_FD = os.environ.pop("RELEVO_READY_FD", None)
 
@@ -36,26 +38,23 @@ def main(service: Callable[[settings.Settings], int]) -> None:
     sys.exit(code)
 
 
-class NotMigrated(RelevoError):
-    """The database has no schema of ours."""
-
-    def __init__(self) -> None:
-        super().__init__("The database is not prepared for this version; run `relevo migrate`.")
-
-
 def engine(chosen: settings.Settings, name: str) -> Engine:
-    """An engine whose database answers and has our schema. Raises DatabaseUnreachable, NotMigrated, SettingsError, Invalid."""
+    """An engine whose database answers and has our schema.
+
+    Raises DatabaseUnreachable, NotMigrated, UnknownSchema, SettingsError, Invalid.
+    """
     # A service looks after all plans: one whose lock somebody holds for long is left for the next round.
     made = forks.guard(db.engine(chosen.require_database(), name=name, settings={"lock_timeout": "500"}))
-    with db.reachable():
-        try:
-            with made.connect() as connection:
-                connection.execute(text("select 1 from relevo.plan limit 1"))
-        except DBAPIError as error:
-            if db.sqlstate(error) in ("42P01", "3F000"):
-                raise NotMigrated from None
-            raise
+    schema.check_at(made)
     return made
+
+
+def check_schema(engine: Engine) -> None:
+    """For a service that starts without Postgres too, and answers that it is away. Raises NotMigrated, UnknownSchema where it is there."""
+    try:
+        schema.check_at(engine)
+    except DatabaseUnreachable as error:
+        logger.warning("%s", error)
 
 
 def say_ready() -> None:
