@@ -55,6 +55,17 @@ class Form:
         """Whether the box is ticked."""
         return name in self.fields
 
+    def edited(self, name: str) -> str | None:
+        """What the field says now, without spaces around it; None where that is what it said when the form was made, or it is not there.
+
+        The form says so in a field `was:NAME`: what somebody else has changed meanwhile is not put back by a field that nobody touched.
+        """
+        was = self.fields.get(f"was:{name}")
+        if was is None and name not in self.fields:
+            return None
+        now = self.text(name).strip()
+        return None if was is not None and now == was[0].strip() else now
+
     def one_of(self, name: str, enum: type[E]) -> E | None:
         """A word of `enum`, or None where nothing was chosen. Raises Invalid."""
         written = self.given(name)

@@ -32,7 +32,7 @@ NOT_PAGES = ("/api/", "/static/", "/healthz", "/readyz", "/favicon.ico")
 # Parameters that are not part of a page's own address: what has just been done, and which dialog is open, about which items.
 LOOK_AGAIN = 5  # seconds until a browser asks again for a page that was not to be had
 PASSING = ("done", "left", "decided", "verb", "more")
-OF_DIALOG = ("ask", "item")
+OF_DIALOG = ("ask", "item", "schedule")
 
 
 @cache

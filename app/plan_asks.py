@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from app import entries
+from app import board_plan_edit, entries
 from app.api_call import Call
 from app.caller import Role
 from app.catalogue import CataloguePlan
@@ -53,6 +53,8 @@ def asked(call: Call, tx: Connection, plan: Glance, query: Query) -> dict[str, A
             return {"edited": item, "args": written(item), "tasks": known(call, tx)}
         case "add":
             return {"tasks": known(call, tx)}
+        case "settings":
+            return {"settings": board_plan_edit.written(tx, plan.id)}
         case "run-all":
             return _run_all(call, tx, plan)
         case "repair-all":

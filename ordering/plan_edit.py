@@ -15,6 +15,11 @@ READ = text(f"select {', '.join(EDITABLE)} from relevo.plan where id = :id")
 WRITE = text(f"update relevo.plan set {', '.join(f'{name} = :{name}' for name in EDITABLE)} where id = :id")
 
 
+def settings(tx: Connection, plan_id: int) -> dict[str, Any]:
+    """The settings that can be edited of the plan with this id, by their names in `plans.create`."""
+    return dict(tx.execute(READ, {"id": plan_id}).one()._mapping)
+
+
 def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> Plan:
     """Give the locked `plan` the settings in `change`, by their names in `plans.create`; the rest stays.
 
@@ -24,7 +29,7 @@ def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> P
     for name in change:
         if name not in EDITABLE:
             raise Invalid(name, f"is not a setting of a plan; the settings are {', '.join(EDITABLE)}.")
-    old = dict(tx.execute(READ, {"id": plan.id}).one()._mapping)
+    old = settings(tx, plan.id)
     changed = {name: value for name, value in change.items() if value != old[name]}
     if not changed:
         return plan

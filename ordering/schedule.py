@@ -164,6 +164,21 @@ def put(tx: Connection, new: NewSchedule, *, actor: str) -> Schedule:
     return get(tx, new.name)
 
 
+def edit(tx: Connection, name: str, change: dict[str, Any], *, actor: str) -> Schedule:
+    """Give the schedule of this name the fields of NewSchedule in `change`; its name stays, and so does whether a catalogue has it.
+
+    Another `cron` or `timezone` counts from now. An edit that changes nothing records nothing. Raises UnknownSchedule, UnknownPlan,
+    Invalid naming the field.
+    """
+    held = _held(tx, name)
+    fields = ("plan", "cron", "task", "args", "kwargs", "title", "kind", "timezone", "missed")
+    for given in change:
+        if given not in fields:
+            raise Invalid(given, f"is not a field of a schedule that can be edited; those are {', '.join(fields)}.")
+    now = {each: getattr(held, each) for each in fields}
+    return put(tx, NewSchedule(name=name, declared=held.declared, **{**now, **change}), actor=actor)
+
+
 def _held(tx: Connection, name: str) -> Schedule:
     row = tx.execute(HOLD, {"name": name}).one_or_none()
     if row is None:

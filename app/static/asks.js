@@ -59,6 +59,6 @@ export function start() {
   document.addEventListener('click', clicked, true);
   const dialog = taken(document); // the address asked for it
   if (!dialog) return;
-  dropParameters('ask', 'item');
+  dropParameters('ask', 'item', 'schedule');
   open(dialog);
 }

@@ -53,6 +53,47 @@ def test_one_is_made_paused_resumed_and_removed(api: httpx.Client, http_engine: 
         assert list(actions) == ["remove", "resume", "pause", "create"]
 
 
+def test_one_is_edited_and_only_what_was_touched_changes(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    page = get(api, f"/schedules?ask=edit&schedule={name}")
+    sound(page)
+    dialog = region(page, "ask")
+    assert 'name="cron" required maxlength="200" placeholder="30 2 * * *" value="30 2 * * *"' in dialog
+    assert f"<option selected>{name}</option>" in dialog
+    was = {"was:cron": "30 2 * * *", "was:title": "Back up", "was:timezone": "Europe/Madrid", "was:missed": "one", "was:kind": ""}
+    with http_engine.begin() as tx:
+        schedule.edit(tx, name, {"title": "Back up all"}, actor="other")
+    sent = {"cron": "0 3 * * *", "title": "Back up", "timezone": "Europe/Madrid", "missed": "skip", "kind": "fix"}
+    said = card(done(api, f"/schedules/{name}/edit", {"ask": "edit", "schedule": name, **was, **sent}), name)
+    assert "every day at 03:00, Europe/Madrid" in said
+    assert "Adds Back up all" in said
+    with http_engine.begin() as tx:
+        found = schedule.get(tx, name)
+        events = tx.execute(text("select count(*) from relevo.event where action = 'edit'")).scalar_one()
+    assert (found.missed, found.kind, found.kwargs) == ("skip", "fix", {"command": ["true"]})
+    done(api, f"/schedules/{name}/edit", {"was:cron": "0 3 * * *", "cron": "0 3 * * *"})
+    with http_engine.begin() as tx:
+        assert tx.execute(text("select count(*) from relevo.event where action = 'edit'")).scalar_one() == events
+
+
+def test_an_edit_that_cannot_be_leaves_the_dialog_open(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    with http_engine.begin() as tx:
+        before = schedule.get(tx, name)
+    for change, status, sentence in [
+        ({"cron": "99 * * * *"}, 422, "cron:"),
+        ({"timezone": "Mars/Base"}, 422, "timezone:"),
+        ({"plan": "nowhere"}, 404, "There is no plan"),
+        ({"task": "unknown.task"}, 422, "No worker has offered a task"),
+        ({"args": "[1"}, 422, "args: is not JSON"),
+    ]:
+        page = refused(api, f"/schedules/{name}/edit", {"ask": "edit", "schedule": name, "title": "<i>typed", **change}, status)
+        assert sentence in alert(page), change
+        assert 'value="&lt;i&gt;typed"' in region(page, "ask")
+        assert "typed" not in region(page, "new-schedule")
+    refused(api, "/schedules/no-such-one/edit", {"cron": "0 3 * * *"}, 404)
+    with http_engine.begin() as tx:
+        assert schedule.get(tx, name) == before
+
+
 def test_run_now_adds_its_item(api: httpx.Client, http_engine: Engine, name: str) -> None:
     done(api, f"/schedules/{name}/now")
     with http_engine.begin() as tx:

@@ -37,6 +37,10 @@ def test_nothing_serious_on_a_plans_page(full: Plan, visit: Visit) -> None:
     page.keyboard.press("m")
     page.locator("dialog[open]").wait_for()
     wrong += axe.found(page, "a dialog")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Settings…").click()
+    page.locator("#ask-keep").wait_for()
+    wrong += axe.found(page, "the settings")
     assert not wrong, "\n".join(wrong)
 
 
