@@ -68,6 +68,11 @@ class Guarded(Consumer):
 
     _lost_at = -RETRY_SECONDS[0]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        #: Redis: what was taken and given to no process when its connection was lost. RabbitMQ delivers such messages again by itself.
+        self.forgotten: list[Any] = []
+        super().__init__(*args, **kwargs)
+
     def start(self) -> None:
         try:
             super().start()
@@ -100,15 +105,19 @@ class Guarded(Consumer):
         return guarded
 
     def on_close(self) -> None:
-        if gate.stopping():
-            # Hook: Celery now forgets what it has taken and no pool process has confirmed.
-            for request in set(state.reserved_requests) - set(state.active_requests):
-                job = request._apply_result and request._apply_result()
-                if job is not None and job._write_to is not None:
+        # Hook: Celery now forgets what it has taken and no pool process has confirmed.
+        for request in set(state.reserved_requests) - set(state.active_requests):
+            job = request._apply_result and request._apply_result()
+            if job is not None and job._write_to is not None:
+                if gate.stopping():
                     request.acknowledge()  # a process has it and runs it
-                elif job is not None or request._apply_result is None:
+            elif job is not None or request._apply_result is None:
+                if gate.stopping():
                     with contextlib.suppress(*self._broken):
                         _put_back(request.message)
+                elif hasattr(request.message.channel, "put_back"):
+                    # The connection is lost, and before this was called kombu has read and handed on what had come with it.
+                    self.forgotten.append(request.message)
         super().on_close()
 
     # Hooks: what Celery calls for messages that it finds wrong by itself. kombu calls the first also for a message that it

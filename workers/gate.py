@@ -63,6 +63,9 @@ class TakenAtOnce(bootsteps.StartStopStep):
         has_room = qos.can_consume
         # Hook: kombu asks before each BRPOP; Celery's own `worker_disable_prefetch` hangs here too and stays below.
         qos.can_consume = lambda: not _database_away and has_room()
+        while consumer.forgotten:
+            consumer.task_consumer.channel.put_back(consumer.forgotten[-1])
+            consumer.forgotten.pop()
 
     def stop(self, consumer: Any) -> None:
         """Called for each connection, and at the stop of the worker before its pool has ended, which may take as long as a body."""

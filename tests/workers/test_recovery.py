@@ -109,6 +109,27 @@ def test_killed_clients_and_a_flush(broker_url: str, start_workers: WorkersOn) -
         client.close()
 
 
+def test_what_is_taken_while_another_connection_is_lost_is_run(broker_url: str, start_workers: WorkersOn) -> None:
+    """Closing what it has, kombu reads the answer to its last BRPOP, and Celery then forgets what has come with it."""
+    pool = start_workers(broker_url)
+    pool.start(slots=2)
+    pool.runs("begins:0")
+    client = redis.Redis.from_url(broker_url)
+    try:
+        sent = [f"taken{number}:0" for number in range(100)]
+        for number, dispatch_id in enumerate(sent):
+            if number % 20 == 0:
+                client.client_kill_filter(_type="pubsub")
+            pool.send(dispatch_id)
+            time.sleep(0.05)
+        for dispatch_id in sent:
+            pool.ends(dispatch_id, BOUND)
+        assert "Connection to broker lost" in pool.log()
+        assert {dispatch_id: len(starts) for dispatch_id, starts in pool.bodies("start").items()} == dict.fromkeys(["begins:0", *sent], 1)
+    finally:
+        client.close()
+
+
 def test_a_deleted_queue(rabbit_url: str, queue: str, start_workers: WorkersOn) -> None:
     pool = start_workers(rabbit_url)
     pool.start(slots=1)
