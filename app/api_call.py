@@ -148,6 +148,7 @@ async def _call(
     wait = server.pace.take(caller.name)
     if wait > 0:
         raise Refused(429, f"{RATE:g} calls a second are served to one caller; wait a moment.", {"Retry-After": str(math.ceil(wait))})
+    request.state.place = request.app.state.live.place  # before anything is read: what happens from now on is told from here on
     writes = request.method in WRITES
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")

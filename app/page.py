@@ -114,6 +114,7 @@ def render(
         "may_operate": call is not None and call.caller.role >= Role.OPERATE,
         "may_shell": call is not None and call.shell and call.caller.role >= Role.ADMIN,
         "signs_in": request.app.state.signs_in,
+        "place": getattr(request.state, "place", None) or "",
         "beside": request.app.state.beside,
         "language": language.spoken(),
         "refusal": None,

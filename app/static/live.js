@@ -58,7 +58,8 @@ async function connect() {
   control = mine;
   let status = 0;
   try {
-    await listen(wanted(), last, mine.signal, {
+    // What the page has is what had happened when it was made; where the server cannot say, it tells everything once.
+    await listen(wanted(), last ?? page().place, mine.signal, {
       onOpen() {
         open = true;
         tries = 0;

@@ -1,5 +1,6 @@
 """The stream of what happens: at once, once, in order; from where one left it; while Postgres is away; and to its end."""
 
+import re
 import time
 from contextlib import ExitStack
 
@@ -11,6 +12,7 @@ from app import audience, live, watch
 from app.caller import Caller, Role
 from app.problem import Refused
 from ordering import db, head, plans
+from tests.app.pages import get
 from tests.app.processes import until
 from tests.app.sse import Stream, listening
 from tests.app.web import ok, problem, serving
@@ -53,6 +55,20 @@ def test_a_move_is_told_at_once_and_as_the_trail_has_it(api: httpx.Client, line:
             assert (told["action"], told["plan"], told["item"], told["undoable"]) == ("move", name, items[3], True)
             assert told == ok(api.get("/api/events", params={"plan": name, "action": "move"}))["items"][0]
             assert int(stream.place.split("-")[0]) >= told["id"]
+
+
+def test_a_page_listens_from_where_it_was_made(api: httpx.Client, line: tuple[str, list[int]]) -> None:
+    name, items = line
+    with listening(api) as other:
+        settled(other)
+        page = get(api, f"/plans/{name}")
+        ok(api.post(f"/api/items/{items[3]}/move", json={"first": True}))
+        found = re.search(r'data-place="([^"]+)"', page)
+        assert found is not None
+        with listening(api, place=found[1]) as stream:
+            assert stream.wait("trail", 5)["item"] == items[3], "what came after the page is told"
+            settled(stream)
+            assert stream.of("changed") in ([], [{"plans": [name]}]), "and nothing that the page has already"
 
 
 def test_one_listens_for_all_and_nobody_when_nobody_does(
