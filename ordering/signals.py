@@ -1,6 +1,6 @@
 """Signals: what a plan's state comes to in figures, read from Postgres at the moment of asking.
 
-Nothing here locks anything. A million waiting items are counted in the index, and what is settled is not looked at.
+Nothing here locks anything. A million waiting items are counted in an index of their own, and what is settled is not looked at.
 """
 
 from __future__ import annotations
@@ -45,9 +45,17 @@ class Signals:
 # An interruption whose session is not closed may still be taken back or run again by itself: see `dead.DEAD`.
 _OF_PLANS = """
     with waiting as (
-        select plan_id, count(*) as items, count(*) filter (where not_before > now()) as to_come,
-            min(coalesce(not_before, due_at, created_at)) as oldest
-        from relevo.item where state = 'waiting' {and_plan} group by plan_id
+        select p.id as plan_id, ready.items + delayed.items as items, delayed.to_come, least(first.due, delayed.oldest) as oldest
+        from relevo.plan p cross join lateral (
+            select count(*) as items from relevo.item where plan_id = p.id and state = 'waiting' and not_before is null
+        ) ready cross join lateral (
+            select count(*) as items, count(*) filter (where not_before > now()) as to_come, min(not_before) as oldest
+            from relevo.item where plan_id = p.id and state = 'waiting' and not_before is not null
+        ) delayed left join lateral (
+            select coalesce(due_at, created_at) as due from relevo.item
+            where plan_id = p.id and state = 'waiting' and not_before is null order by coalesce(due_at, created_at) limit 1
+        ) first on true
+        {where_plan}
     ), postponed as (
         select plan_id, count(*) as items from relevo.item where state = 'postponed' {and_plan} group by plan_id
     ), undecided as (
@@ -71,8 +79,8 @@ _OF_PLANS = """
                 where minute between now() - interval '{twice} minutes' and now() - interval '{minutes} minutes'),
             (select min(minute) from relevo.sample where minute > now() - interval '{minutes} minutes'))
     )
-    select p.id, p.name as plan, p.concurrency, coalesce(waiting.items - waiting.to_come, 0) as depth,
-        coalesce(waiting.items, 0) as waiting, coalesce(postponed.items, 0) as postponed,
+    select p.id, p.name as plan, p.concurrency, waiting.items - waiting.to_come as depth, waiting.items as waiting,
+        coalesce(postponed.items, 0) as postponed,
         coalesce(out.dispatched, 0) as dispatched, coalesce(out.running, 0) as running,
         coalesce(undecided.failed, 0) as failed, coalesce(undecided.interrupted, 0) as interrupted,
         coalesce(undecided.failed + undecided.interrupted - undecided.pending, 0) as dead_letters,
@@ -81,7 +89,7 @@ _OF_PLANS = """
         coalesce(before.attempts, 0) as attempts_before, coalesce(before.retries, 0) as retries_before,
         exists (select from before) or p.created_at > now() - interval '{minutes} minutes' as compared
     from relevo.plan p
-    left join waiting on waiting.plan_id = p.id left join postponed on postponed.plan_id = p.id
+    join waiting on waiting.plan_id = p.id left join postponed on postponed.plan_id = p.id
     left join undecided on undecided.plan_id = p.id left join out on out.plan_id = p.id left join done on done.plan_id = p.id
     left join before on before.plan_id = p.id
     {where_plan}

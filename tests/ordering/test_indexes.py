@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, TextClause, text
 
-from ordering import add, attempt, beside, changes, db, finish, head, lines, move, place, plans, reconcile, session, stream
+from ordering import add, attempt, beside, changes, db, finish, head, lines, move, place, plans, reconcile, session, signals, stream
 from ordering.decide import AlreadyDone, Succeeded
 from ordering.model import NewItem
 from tests import servers
@@ -105,6 +105,21 @@ def test_a_hot_query_scans_no_table(full: Engine, name: str) -> None:
     assert indexes <= {node["Index Name"] for node in found if "Index Name" in node}
     touched = sum(node.get("Actual Rows", 0) for node in found if node.get("Relation Name") == "item" and "Scan" in node["Node Type"])
     assert touched < 1000
+
+
+@pytest.mark.parametrize("statement", [signals.ONE, signals.EVERY], ids=["one", "every"])
+def test_what_waits_is_counted_in_the_narrowest_index_and_the_oldest_is_its_first_entry(full: Engine, statement: TextClause) -> None:
+    with full.connect() as tx:
+        tx.execute(signals.BY_INDEX)
+        given = {"plan_id": plans.get(tx, "line").id} if statement is signals.ONE else {}
+        found = explained(tx, statement, given)
+    scans = [(node["Node Type"], node["Actual Rows"] * node["Actual Loops"]) for node in found if node.get("Index Name") == "item_due"]
+    assert [kind for kind, _ in scans] == ["Index Only Scan", "Index Scan"]
+    counted, first = (rows for _, rows in scans)
+    assert counted >= COUNT - 1
+    assert first <= 51
+    assert not [node for node in found if node.get("Index Name") in ("item_waiting", "item_ready", "item_line")]
+    assert {"item_delayed", "item_postponed"} <= {node["Index Name"] for node in found if "Index Name" in node}
 
 
 def test_a_move_writes_one_row_through_indexes(full: Engine) -> None:
