@@ -1,5 +1,7 @@
 """M3: a broker, or a Postgres, takes connections and says nothing: every page and call answers within 3 s, and recovers by itself."""
 
+import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,10 +11,12 @@ import pytest
 
 from app import probe, web
 from ordering import db
+from ordering.model import State
 from tests.app.pages import HTML
 from tests.app.web import ok, problem, serving
 from tests.cases import commandline
 from tests.cases.brokers import both_brokers
+from tests.cases.checks import checks
 from tests.cases.kit import Kit, wait_until
 from tests.cases.proxy import Proxy
 
@@ -63,6 +67,49 @@ def test_a_broker_that_says_nothing(kit: Kit, door: Door) -> None:
     broker.swallowing = False
     broker.cut()
     wait_until(lambda: client.get("/readyz").status_code == 200, 15, "it is ready again")
+
+
+@pytest.fixture
+def alarm(rabbit_url: str) -> Iterator[Callable[[bool], None]]:
+    """Puts the tests' RabbitMQ into memory alarm, in which it reads nothing more from whoever publishes, and out of it."""
+
+    control = os.environ.get("RELEVO_TEST_RABBITMQCTL")
+    if control is None:
+        pytest.skip("RELEVO_TEST_RABBITMQCTL is not set: nothing to give the RabbitMQ orders with")
+
+    def to(on: bool) -> None:
+        subprocess.run([control, "-q", "set_vm_memory_high_watermark", "0" if on else "0.4"], check=True, capture_output=True, timeout=60)
+
+    try:
+        yield to
+    finally:
+        to(False)
+
+
+@pytest.mark.parametrize("broker", ["rabbit"], indirect=True)
+def test_a_broker_in_memory_alarm(kit: Kit, door: Door, alarm: Callable[[bool], None]) -> None:
+    client, *_ = door
+    kit.plan("a")
+    kit.up()
+    before = kit.add("a", "probe.nap", 0)
+    kit.wait_state(before, State.SUCCEEDED)
+    alarm(True)
+    body = {"task": "probe.nap", "args": [0]}
+    added = [ok(asked(client, "POST", "/api/plans/a/items", json=body), 201)["id"] for _ in range(3)]
+    ok(asked(client, "POST", f"/api/items/{added[2]}/move", json={"first": True}))
+    ok(asked(client, "POST", "/api/plans/a/start"))
+    for path in PAGES:
+        assert asked(client, "GET", path, headers=HTML).status_code == 200, path
+    ok(asked(client, "GET", "/healthz"))
+    asked(client, "GET", "/readyz")
+    said, _ = commandline.call(kit, "plan", "show", "a")
+    assert str(added[0]) in said
+    assert not any(kit.starts(item) for item in added)
+    alarm(False)
+    for item in added:
+        kit.wait_state(item, State.SUCCEEDED, seconds=30)
+        assert len(kit.starts(item)) == 1
+    checks(kit, in_order=False)
 
 
 def test_a_postgres_that_says_nothing(kit: Kit, door: Door) -> None:
