@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ Span = tuple[datetime, datetime]
 CUT_SHARE = 0.6  # a pause longer than this part of what was worked is cut
 CUT_LEAST = timedelta(seconds=20)  # shorter ones never are
 CUT_WIDTH, ALL_CUTS = 16.0, 52.0  # percent of one cut, and of all together
+FINE = timedelta(minutes=20)  # axes that are shorter have seconds
 APART = 11.0  # percent between two labels
 NICE = (
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
@@ -88,7 +89,6 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 def labels(axis: Axis, now: datetime | None) -> list[Label]:
     """Labels that do not overlap: the beginning, `now`, where a cut ends, the end, and round times between them."""
-    whole = axis.end - axis.begin
     wanted = [(axis.begin, False), *([(now, True)] if now is not None else []), (axis.end, False), *((b, False) for _, b in axis.cuts)]
     wanted += [(at, False) for at in _round(axis)]
     placed: list[Label] = []
@@ -96,8 +96,23 @@ def labels(axis: Axis, now: datetime | None) -> list[Label]:
         x = axis.x(at)
         if all(abs(x - each.x) >= APART for each in placed):
             anchor = "start" if x < 4 else "end" if x > 96 else "middle"
-            placed.append(Label(x, at, clock(at, whole, axis.begin), anchor, is_now))
-    return sorted(placed, key=lambda each: each.x)
+            placed.append(Label(x, at, "", anchor, is_now))
+    placed.sort(key=lambda each: each.x)
+    return _written(placed, axis)
+
+
+def _written(placed: Sequence[Label], axis: Axis) -> list[Label]:
+    """The labels with their times: in seconds where minutes do not tell two apart; one that says what another says is left out."""
+    whole = axis.end - axis.begin
+    rough = [clock(each.at, whole, axis.begin) for each in placed if not each.now]
+    if whole >= FINE and len(set(rough)) < len(rough):
+        whole = FINE - timedelta(seconds=1)
+    found: list[Label] = []
+    for each in placed:
+        words = clock(each.at, whole, axis.begin)
+        if each.now or not any(words == other.words for other in found):
+            found.append(replace(each, words=words))
+    return found
 
 
 def _round(axis: Axis) -> list[datetime]:
@@ -120,5 +135,5 @@ def clock(at: datetime, whole: timedelta, begin: datetime) -> str:
     if whole < timedelta(seconds=5):
         written = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
     else:
-        written = f"{at:%H:%M:%S}" if whole < timedelta(minutes=20) else f"{at:%H:%M}"
+        written = f"{at:%H:%M:%S}" if whole < FINE else f"{at:%H:%M}"
     return written if at.date() == begin.date() else f"{at:%m-%d} {written[:5]}"

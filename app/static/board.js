@@ -20,6 +20,8 @@ document.documentElement.classList.add('scripted');
 hold.onRelease(release);
 for (const part of [ticking, menus, submit, select, pick, move, drag, hold, output, keys, json, asks, live]) part.start();
 ticking.synchronize();
+// On a narrow screen the tabs scroll sideways: the one of this page is in view.
+document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 onShown(() => {
   ticking.synchronize();
   select.count();

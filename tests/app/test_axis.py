@@ -28,7 +28,7 @@ def test_a_long_pause_is_cut_short() -> None:
     assert made.x(at(60)) == 42
     assert round(made.x(at(86_400)), 6) == 58
     shown = labels(made, None)
-    assert [each.words for each in shown if each.x in (0, 100)] == ["09:00", "02-01 09:01"]
+    assert [each.words for each in shown if each.x in (0, 100)] == ["09:00:00", "02-01 09:01"]
 
 
 def test_one_pause_alone_takes_what_there_is() -> None:
@@ -41,6 +41,16 @@ def test_now_is_labelled_and_short_times_have_milliseconds() -> None:
     made = axis([(at(0), at(0.25))], at(0), at(0.25))
     assert any(each.now for each in labels(made, at(0.2)))
     assert labels(made, None)[0].words == "09:00:00.000"
+
+
+def test_labels_tell_the_times_apart_that_were_worked_before_a_long_pause() -> None:
+    made = axis([(at(0), at(8))], at(0), at(14 * 86_400))
+    words = [each.words for each in labels(made, at(8))]
+    assert words[0] == "09:00:00"
+    assert words[-1] == "02-14 09:00"
+    assert len(set(words)) == len(words) > 3
+    still = [each.words for each in labels(axis([(at(0), at(1.7))], at(0), at(14 * 86_400)), None)]
+    assert len(set(still)) == len(still)
 
 
 times = st.floats(0, 10**8, allow_nan=False)

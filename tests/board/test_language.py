@@ -2,9 +2,11 @@
 
 from playwright.sync_api import expect
 
+from ordering import items
 from tests.board import hand
 from tests.board.conftest import Visit
 from tests.board.site import Site
+from tests.ordering.acts import IN_AN_HOUR
 
 
 def test_spanish_by_the_browsers_wish(site: Site, visit: Visit) -> None:
@@ -12,9 +14,11 @@ def test_spanish_by_the_browsers_wish(site: Site, visit: Visit) -> None:
     page = visit(plan.path, locale="es-ES")
     expect(page.locator("html")).to_have_attribute("lang", "es")
     expect(page.locator("#live")).to_contain_text("En vivo")
+    plan.do(items.postpone, plan.ids[2], IN_AN_HOUR)
+    expect(page.locator("#counts")).to_have_text("2 en espera · 1 pospuesta")
     hand.grip(page, plan.ids[0]).focus()
     page.keyboard.press("Space")
-    expect(page.locator("#say")).to_contain_text("1 de 3")
+    expect(page.locator("#say")).to_contain_text("1 de 2")
     page.keyboard.press("Escape")
     expect(page.locator("#say")).to_contain_text("Item 1")
 

@@ -5,6 +5,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from ordering import items
 from tests.board import hand
+from tests.board.chromium import NARROW
 from tests.board.conftest import Visit
 from tests.board.site import Plan, Site
 from tests.ordering.acts import IN_AN_HOUR
@@ -51,6 +52,12 @@ def test_nothing_is_scrolled_sideways_at_320_pixels(full: Plan, visit: Visit) ->
     page = visit("/", viewport=ViewportSize(width=320, height=568))
     asked = (full.path, f"{full.path}?ask=settings", f"/items/{full.ids[0]}", "/?ask=new-plan", "/schedules?ask=edit", *PATHS)
     assert [path for path in asked if page.goto(path) and sideways(page)] == []
+
+
+def test_the_tab_of_the_page_is_in_view_on_a_narrow_screen(site: Site, visit: Visit) -> None:
+    page = visit("/trail", viewport=NARROW)
+    expect(page.locator(".nav [aria-current]")).to_be_in_viewport(ratio=0.9)
+    assert page.evaluate("scrollY") == 0
 
 
 def test_what_is_chosen_is_seen_in_the_readers_own_colours(full: Plan, visit: Visit) -> None:
