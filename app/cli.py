@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.main import get_command
@@ -167,8 +168,14 @@ def _usage(error: Any) -> int:
     return WRONG
 
 
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
 def main() -> None:
     """The console script."""
+    # Closed by who called (`>&-`): what is said goes nowhere, and what is done is done.
+    sys.stdout, sys.stderr = (sys.stdout or _nowhere()), (sys.stderr or _nowhere())
     for stream in (sys.stdout, sys.stderr):
         # Whatever the locale: what it cannot write is escaped.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

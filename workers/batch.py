@@ -33,7 +33,7 @@ class Message:
 
     def retry(self, delay: float | None = None) -> None:
         """It is to be tried again in `delay` seconds (None: the platform's backoff), until its tries are used up."""
-        if delay is not None and not 0 <= delay <= FARTHEST.total_seconds():
+        if delay is not None and not (isinstance(delay, (int, float)) and 0 <= delay <= FARTHEST.total_seconds()):
             raise ValueError(f"delay: {delay!r} is out of range; use 0 to ten years, in seconds.")
         self._say(Failed("Retry", "The task asked for a retry.", retry_in=None if delay is None else timedelta(seconds=delay)))
 

@@ -16,7 +16,7 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 from ordering.decide import AlreadyDone, Ended, Failed, NotYet, Succeeded
 from ordering.model import Json
 from ordering.text import storable
-from workers import shell, slate
+from workers import forked, shell, slate
 from workers.plain import PlainError
 from workers.values import from_json as from_json
 from workers.values import to_json as to_json
@@ -115,13 +115,13 @@ def soft_limit_waits() -> Iterator[None]:
 
 def _limited(call: Callable[[], Any]) -> Any:
     if _soft_limit.handler is None:
-        return call()
+        return forked.ends_here(call)
     signal.signal(signal.SIGUSR1, _soft_limit.handler)
     try:
         if _soft_limit.came:
             raise SoftTimeLimitExceeded
         with slate.body():
-            return call()
+            return forked.ends_here(call)
     finally:
         signal.signal(signal.SIGUSR1, _soft_limit.note)
 

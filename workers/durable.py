@@ -19,7 +19,7 @@ from ordering.items import FARTHEST
 from ordering.model import Claimed, StepKind
 from ordering.steps import Step
 from ordering.text import RESULT_LIMIT, storable, visible
-from workers import body
+from workers import body, forked
 from workers.session import PoolSession
 
 NAME_LIMIT = 200
@@ -96,7 +96,7 @@ class Run:
         started = time.monotonic()
         self._inside = name
         try:
-            value = call()
+            value = forked.ends_here(call)
         except (Retry, Ignore, Reject, SoftTimeLimitExceeded):
             raise  # said of the whole body
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from sqlalchemy import Connection
 
 from ordering import add as adding
 from ordering import db, plans
-from ordering.errors import RelevoError
+from ordering.errors import Invalid, RelevoError
 from ordering.items import FARTHEST
 from ordering.model import NewItem
 from ordering.plans import DEFAULT_STREAM
@@ -84,12 +85,17 @@ def _add(tx: Connection, plan: str, new: NewItem) -> adding.Added:
 
 def _delay(options: dict[str, Any]) -> timedelta | None:
     countdown = options.get("countdown")
-    if countdown is None:
-        return None
+    return None if countdown is None else seconds_of(countdown)
+
+
+def seconds_of(countdown: Any) -> timedelta:
+    """A countdown as Celery takes it, in seconds: a negative one is none. Raises Invalid."""
+    if isinstance(countdown, bool) or not isinstance(countdown, (int, float)) or math.isnan(countdown):
+        raise Invalid("countdown", f"{countdown!r} is not a number of seconds.")
     try:
         return max(timedelta(0), timedelta(seconds=countdown))
     except OverflowError:
-        return timedelta.max
+        return timedelta.max if countdown > 0 else timedelta(0)
 
 
 def _not_before(options: dict[str, Any]) -> datetime | None:

@@ -15,14 +15,16 @@ from workers.session import PoolSession
 
 _session: PoolSession | None = None
 _publisher: Publisher | None = None
+_pid: int | None = None
 worker_name = "worker"  # set in the parent, before the forks
 
 
 def begin(**_: object) -> None:
     """Called by Celery in each new pool process: a process group of its own, so that a cancel hits it and nothing else, and a session."""
-    global _session, _publisher
+    global _session, _publisher, _pid
     with contextlib.suppress(PermissionError):  # a session leader already leads a group
         os.setpgid(0, 0)
+    _pid = os.getpid()
     slate.begin(current_process().index)
     _session = PoolSession(settings.load().require_database(), process.myself(worker_name))
     _publisher = Publisher(current_app._get_current_object())
@@ -31,6 +33,11 @@ def begin(**_: object) -> None:
 def is_begun() -> bool:
     """Whether this is a pool process."""
     return _session is not None
+
+
+def is_forked() -> bool:
+    """Whether a body forked this process: what it finds of the pool process is its parent's."""
+    return _pid is not None and _pid != os.getpid()
 
 
 def session() -> PoolSession:

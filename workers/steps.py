@@ -73,6 +73,8 @@ class Steps:
 
     def _run(self, verb: str) -> Run | None:
         """The steps of the running body; None in a direct call. Raises NotSupported where there can be none."""
+        if pool.is_forked():
+            raise NotSupported(f"{self.name}: {verb}() was called from a forked process; call it where the body runs.")
         request = self.request
         claimed: Claimed | None = getattr(request, "claimed", None)
         if claimed is not None:

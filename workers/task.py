@@ -160,7 +160,7 @@ class PlanTask(Steps, Task):
         if eta is not None:
             delay = body.seconds_until(eta)
         else:
-            delay = timedelta(seconds=max(0.0, self.default_retry_delay if countdown is None else countdown))
+            delay = enqueue.seconds_of(self.default_retry_delay if countdown is None else countdown)
         new_args, new_kwargs = (None if value is None else body.to_json("retry arguments", value) for value in (args, kwargs))
         allowed = None if max_retries is None else max_retries + 1
         asked = RetryIn(min(delay, enqueue.FARTHEST), exc, new_args, new_kwargs, allowed)

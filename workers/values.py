@@ -15,7 +15,7 @@ PLAIN = frozenset((str, int, float, bool, type(None)))
 def to_json(field: str, value: Any) -> Json:
     """`value` as JSON, with kombu's forms for datetime, UUID, Decimal and bytes. Raises TypeError naming `field`."""
     try:
-        written = dumps(value)
+        written = dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"The {field} cannot be stored as JSON: {error}") from None
     return json.loads(written)

@@ -1,5 +1,7 @@
 """Tasks that use Celery's own words, and the platform's few."""
 
+import os
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -124,3 +126,43 @@ def hears(self: Any, data: dict[str, Any]) -> dict[str, str]:
 def hears_too(self: Any, data: Any) -> Any:
     with body(self):
         return data
+
+
+def _child(way: str, step: Any) -> Any:
+    """What a forked child does that nobody told to end by os._exit."""
+    match way:
+        case "returns":
+            return "the child's result"
+        case "exits":
+            sys.exit(3)
+        case "raises":
+            raise ValueError("the child's own")
+        case "steps":
+            return step("the child's", int)
+        case "waits":
+            time.sleep(60)
+    raise AssertionError(way)
+
+
+@celery.task(bind=True, name="heart.forks")
+def forks(self: Any, way: str, in_step: bool = False) -> int:
+    def fork() -> Any:
+        child = os.fork()
+        if child == 0:
+            return _child(way, self.step)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    code: int = self.step("fork", fork) if in_step else fork()
+    return code
+
+
+@celery.task(bind=True, name="heart.infinite")
+def infinite(self: Any) -> Any:
+    with body(self):
+        return {"ratio": float("nan")}
+
+
+@celery.task(bind=True, name="heart.retries_in")
+def retries_in(self: Any, countdown: Any) -> None:
+    with body(self):
+        raise self.retry(countdown=float(countdown) if countdown == "nan" else countdown, max_retries=1)

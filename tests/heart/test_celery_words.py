@@ -9,7 +9,7 @@ from celery import chain, chord, group
 
 from ordering.errors import Invalid
 from ordering.model import State
-from tests.cases.kit import Kit
+from tests.cases.kit import Kit, wait_until
 from workers import celery
 from workers.enqueue import NotSupported
 
@@ -96,6 +96,30 @@ def test_a_result_that_cannot_be_stored_fails_the_item(up: Kit, line: str) -> No
     item = up.wait_state(up.add(line, "heart.unstorable"), State.FAILED)
     assert item.error is not None
     assert "The result cannot be stored as JSON" in item.error
+
+
+def test_a_result_that_is_no_number_of_json_fails_as_one(up: Kit, line: str) -> None:
+    item = up.wait_state(up.add(line, "heart.infinite"), State.FAILED)
+    assert item.error is not None
+    assert "The result cannot be stored as JSON: Out of range float values" in item.error
+    assert "SQL" not in item.error
+
+
+@pytest.mark.parametrize("countdown", ["nan", "5", [1], True])
+def test_a_countdown_that_is_no_number_is_named(up: Kit, tasks: Any, line: str, countdown: Any) -> None:
+    item = up.wait_state(up.add(line, "heart.retries_in", countdown), State.FAILED)
+    assert item.error is not None
+    assert "is not a number of seconds" in item.error
+    with pytest.raises(Invalid, match=r"countdown: .* is not a number of seconds"):
+        tasks.auto.apply_async([0], countdown=float(countdown) if countdown == "nan" else countdown)
+
+
+def test_a_countdown_beyond_ten_years_is_ten_years(up: Kit, line: str) -> None:
+    added = up.add(line, "heart.retries_in", 1e300)
+    wait_until(lambda: up.outcomes(added) == ["failed"], 10, "the first try")
+    item = up.wait_state(added, State.WAITING)
+    assert item.not_before is not None
+    assert timedelta(days=3640) < item.not_before - datetime.now(UTC) < timedelta(days=3660)
 
 
 def test_replace_is_refused_in_a_body(up: Kit, line: str) -> None:
