@@ -32,9 +32,10 @@ def up(detach: Detach = False) -> None:
     """
     from app import platform
 
-    code = platform.up(settings(), detach)
+    given = settings()
+    code = platform.up(given, detach)
     if detach:
-        say("The platform is up; `relevo status` shows it, `relevo down` stops it.")
+        say(f"The platform is up{platform.board(given)}; `relevo status` shows it, `relevo down` stops it.")
     raise typer.Exit(code)
 
 

@@ -137,7 +137,7 @@ def _each(given: Settings, names: Sequence[str], one: Callable[[Engine, str], Fo
         from app import platform
 
         if platform.ensure_up(given):
-            say(f"The platform is up and stays up; `relevo down` stops it (home {given.home}).")
+            say(f"The platform is up and stays up{platform.board(given)}; `relevo down` stops it (home {given.home}).")
     failures: list[RelevoError] = []
     with database(given) as engine:
         following: list[Following] = []

@@ -155,6 +155,12 @@ def status(settings: Settings) -> Status:
     )
 
 
+def board(settings: Settings) -> str:
+    """Where the board of the platform is that is up, for a sentence; empty where none is up any more."""
+    record = Home(settings.home).holder()
+    return "" if record is None or record.url is None else f", with its board at {record.url}"
+
+
 class Urls(NamedTuple):
     """Where clients connect, passwords included."""
 

@@ -1,8 +1,8 @@
 """A tutorial as a program: its files are written, its commands typed into one shell, and what they print is compared with the page.
 
 A fence with `title="name"` is a file. A fence `console` holds commands behind `$ ` and what they print; a line `...` stands for any
-lines, and `…` in a line for what follows. Times, lengths of time, numbers of processes and sessions and the name of the host may
-differ, and so may the number of spaces.
+lines, and `…` in a line for what follows. Times, lengths of time, numbers of processes and sessions, the name of the host and the
+board's port may differ, and so may the number of spaces.
 """
 
 import os
@@ -27,6 +27,7 @@ DIFFERS = [
     (r"on\\ \S+?\\ by\\ \S+?\\ \\\(process\\ \d+\\\)", r"on \\S+ by \\S+ \\(process \\d+\\)"),
     (r"relevo@\S+?/\d+", r"relevo@\\S+/\\d+"),
     (r'"seconds":\\ \d+(\\\.\d+)?', r'"seconds": \\d+(\\.\\d+)?'),
+    (r"board\\ at\\ http://127\\\.0\\\.0\\\.1:\d+", r"board at http://127\\.0\\.0\\.1:\\d+"),
     (r"session\\ \d+", r"session \\d+"),
     (r"after\\ \d+\\\.\d+\\ s", r"after \\d+\\.\\d+ s"),
     ("…", ".*"),
