@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app import problem, tokens
+from app import listen, problem, tokens
 from monitoring import metrics
 from ordering import model, views
 from scripts import write_reference
 from tests.docs.pages import CODE, ROOT, named, page, routes, rows
 from workers import volatile_work
 from workers.settings import PREFIX, Settings
+
+PORTS = {"port": listen.DEFAULT_PORT, "exporter_port": listen.DEFAULT_EXPORTER_PORT}
 
 
 @pytest.mark.parametrize("name", write_reference.PAGES)
@@ -37,6 +39,9 @@ def test_every_setting_is_in_its_page_with_its_default() -> None:
     assert set(table) == {PREFIX + name.upper() for name in Settings.model_fields}
     for name, field in Settings.model_fields.items():
         default = table[PREFIX + name.upper()][-1]
+        if name in PORTS:
+            assert default == f"`{PORTS[name]}`"
+            assert f" where {PORTS[name]} is taken" in table[PREFIX + name.upper()][1]
         if isinstance(field.default, (str, Path)):
             assert default == f"`{field.default}`", name
 
