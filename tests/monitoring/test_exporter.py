@@ -12,9 +12,10 @@ import httpx
 import pytest
 from sqlalchemy import Connection, Engine, text
 
+from monitoring import figures as reading
 from monitoring import metrics
 from monitoring.metrics import Kind
-from ordering import finish, plans, reconcile, samples, session, tasks
+from ordering import finish, head, plans, reconcile, samples, session, tasks
 from ordering.decide import Failed
 from ordering.model import OnFailure
 from ordering.tasks import TaskInfo
@@ -109,6 +110,22 @@ def test_three_exporters_say_the_same_and_a_new_one_too(engine: Engine, database
             reconcile.close(tx, each.id, proved=True)
     with exporting(database_url) as restarted:
         assert steady(restarted.figures()) == first
+
+
+LOCKS = text("select distinct locktype, mode from pg_locks where pid = pg_backend_pid() and locktype <> 'virtualxid'")
+
+
+def test_a_scrape_holds_no_lock_that_any_verb_waits_for(engine: Engine, database_url: str) -> None:
+    with engine.begin() as tx:
+        some_work(tx)
+    asking = reading.engine(database_url)
+    with asking.connect() as scrape, engine.begin() as tx:
+        assert reading.read(scrape).signals
+        assert {(row.locktype, row.mode) for row in scrape.execute(LOCKS)} == {("relation", "AccessShareLock")}
+        tx.execute(text("set local lock_timeout = '1s'"))
+        put(tx, 1)
+        assert head.feed(tx, plans.get(tx, "stream").id, serial=False)
+    asking.dispose()
 
 
 def test_a_broker_that_hangs_or_fails_is_down_and_the_rest_is_there(database_url: str) -> None:
