@@ -169,5 +169,5 @@ def take_unsent(tx: Connection, sizes: Mapping[str, int], limit: int = 500) -> l
 
     A queue missing from `sizes` (the broker did not answer) is taken for complete.
     """
-    short = [queue for queue, count in outstanding(tx).items() if sizes.get(queue, count) < count]
+    short = [queue for queue, count in outstanding(tx).items() if sizes.get(queue, count) < count] if sizes else []
     return [_dispatch(row) for row in tx.execute(TAKE_UNSENT, {"short": short, "limit": limit})]

@@ -126,8 +126,8 @@ class Feeder:
 
     def _send_again(self) -> None:
         try:
-            queues = [DEFAULT_QUEUE, *self._transact(head.outstanding)]
-            sizes = self._publisher.queue_sizes(queues)
+            held = self._transact(head.outstanding)
+            sizes = self._publisher.queue_sizes([DEFAULT_QUEUE, *held])
         except BrokerUnavailable as error:
             if not self._broker_away:
                 logger.warning("%s What is due is published when it is back.", error)
@@ -136,7 +136,8 @@ class Feeder:
         if self._broker_away:
             logger.info("The broker is back.")
         self._broker_away = False
-        unsent = self._transact(lambda tx: head.take_unsent(tx, sizes))
+        # What is held is counted again after the broker's answer: a worker may have claimed some. Of nothing, nothing is lost.
+        unsent = self._transact(lambda tx: head.take_unsent(tx, sizes if held else {}))
         if unsent:
             logger.info("Sending %d dispatches again that the broker does not hold.", len(unsent))
             taken = feeding.publish(self._publisher, unsent)
