@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from app.cli_call import FAILED, UNREACHABLE, WRONG
-from ordering.errors import DatabaseUnreachable, MayStillRun, PlanBlocked, Pooled, RelevoError
+from ordering.errors import DatabaseUnreachable, MayStillRun, PlanBlocked, RelevoError
 
 if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
@@ -27,7 +27,7 @@ def told(error: Exception) -> tuple[str, int]:
     match error:
         case PlanBlocked() | MayStillRun() | WorkFailed():
             return str(error), FAILED
-        case DatabaseUnreachable() | Gone() | Pooled():
+        case DatabaseUnreachable() | Gone():
             return str(error), UNREACHABLE
         case RelevoError():
             return str(error), getattr(error, "exit_code", WRONG)  # the platform's errors know their own

@@ -67,7 +67,6 @@ KINDS: Mapping[type[Exception], Kind] = {
     errors.EntryOut: Kind("entry-out", "The entry has an unsettled item", 409),
     position.NoRoom: Kind("no-room", "There is no room at this place", 409),
     errors.DatabaseUnreachable: UNREACHABLE,
-    errors.Pooled: UNREACHABLE,
 }
 #: Problems of the call itself, by their HTTP status.
 OF_STATUS: Mapping[int, Kind] = {

@@ -8,7 +8,7 @@ from app import problem
 from ordering.errors import RelevoError
 
 #: Refusals that never leave a call: they are about starting and the command line.
-ELSEWHERE = {"NotMigrated", "UnknownSchema"}
+ELSEWHERE = {"Pooled", "NotMigrated", "UnknownSchema"}
 
 
 def test_every_refusal_of_the_plan_has_a_problem() -> None:
