@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -10,7 +9,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import models_json_schema
 
-from app import problem
+from app import json_once, problem
 from app.door import BODY
 from app.problem import Refused
 from ordering.errors import Invalid
@@ -29,17 +28,22 @@ class Body(BaseModel):
 def read(request: Request) -> Any:
     """The body as JSON. Raises Refused (400) if it is none."""
     try:
-        return json.loads(request.scope[BODY].decode() or "{}", parse_constant=_no_number)
+        return _loads(request.scope[BODY].decode() or "{}")
     except UnicodeDecodeError as error:
         raise Refused(400, f"The body is not UTF-8: byte {error.start}.") from None
     except RecursionError:
         raise Refused(400, "The body is nested too deeply.") from None
+    except json_once.Twice as error:
+        raise Refused(400, f"The body {error}.") from None
     except ValueError as error:  # also a number of thousands of digits
         raise Refused(400, f"The body is not JSON: {error}.") from None
 
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
+
+
+_loads = json_once.reader(_no_number)
 
 
 def body_of(model: type[T]) -> Callable[[Request], T]:

@@ -103,6 +103,7 @@ class Server:
     known: Known
     shell: bool  # whether items of the task shell may be added and edited at all
     connecting: CapacityLimiter
+    closing: CapacityLimiter  # apart: behind threads that all wait for a connection nobody could give one back
     catalogue: Path | None = None  # the file whose entries run-all adds; it need not be there
     pace: Buckets = field(default_factory=lambda: Buckets(RATE, BURST))
 
@@ -161,7 +162,7 @@ async def _call(
     finally:
         bound.cancel()
         # In a thread: it rolls back what is open, over the network.
-        await to_thread.run_sync(connection.close, limiter=server.connecting)
+        await to_thread.run_sync(connection.close, limiter=server.closing)
 
 
 #: Closed when the endpoint returns, before the answer is on its way: a slow reader holds no connection.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from app import json_once
 from ordering.errors import Invalid
 from ordering.model import After, Before, First, Json, Last, Place
 
@@ -47,7 +47,9 @@ def arguments(field: str, written: str | None) -> tuple[list[Json], dict[str, Js
     if written is None:
         return [], {}
     try:
-        value = json.loads(written)
+        value = json_once.loads(written)
+    except json_once.Twice as error:
+        raise Invalid(field, f"{error}.") from None
     except (ValueError, RecursionError) as error:
         raise Invalid(field, f'is not JSON ({error}); write for example \'{{"command": ["make", "test"]}}\'.') from None
     match value:
@@ -62,7 +64,9 @@ def arguments(field: str, written: str | None) -> tuple[list[Json], dict[str, Js
 def json_value(field: str, written: str) -> Json:
     """Any JSON value. Raises Invalid."""
     try:
-        return json.loads(written)
+        return json_once.loads(written)
+    except json_once.Twice as error:
+        raise Invalid(field, f"{error}.") from None
     except (ValueError, RecursionError) as error:
         raise Invalid(field, f"is not JSON ({error}); write for example '{{\"id\": 7}}'.") from None
 

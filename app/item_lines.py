@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from app import fields, given
+from app import fields, given, json_once
 from app.fields import BadInput, Fields
 from ordering.errors import Invalid
 from ordering.items import KIND_LIMIT, TASK_LIMIT, TITLE_LIMIT
@@ -23,6 +22,8 @@ LINE_LIMIT = 4_000_000  # bytes: more than the largest arguments that an item ma
 def opened(name: str) -> Iterator[BinaryIO]:
     """The file of this name, or stdin for `-`. Raises BadInput if it cannot be opened."""
     if name == "-":
+        if sys.stdin is None:
+            raise BadInput("--from: the standard input is closed; give a file, or pipe the lines in.")
         yield sys.stdin.buffer
         return
     try:
@@ -50,9 +51,11 @@ def read(file: BinaryIO, name: str, tick: Callable[[int], None] = lambda size: N
 def item(where: str, line: bytes) -> NewItem:
     """The item of one line. Raises BadInput."""
     try:
-        value = json.loads(line.decode())
+        value = json_once.loads(line.decode("utf-8-sig"))  # editors elsewhere begin a file with a byte order mark
     except UnicodeDecodeError:
         raise BadInput(f"{where}: is not UTF-8.") from None
+    except json_once.Twice as error:
+        raise BadInput(f"{where}: {error}.") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{where}: is not JSON ({error}).") from None
     given_fields = {name: each for name, each in fields.whole(where, value).items() if each is not None}

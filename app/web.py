@@ -98,7 +98,7 @@ def application(
     app = FastAPI(
         title="Relevo", version=version, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
     )  # the framework's pages load scripts from elsewhere
-    app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS), catalogue)
+    app.state.server = Server(engine, known, shell, CapacityLimiter(CONNECTIONS), CapacityLimiter(CONNECTIONS), catalogue)
     app.state.readiness = readiness
     app.state.signs_in = isinstance(known, Tokens)
     app.state.beside = beside

@@ -158,3 +158,16 @@ def test_the_help_is_there_at_once(env: dict[str, str], tmp_path: Path) -> None:
     seen = "import sys, app.cli; print([name for name in ('sqlalchemy', 'celery', 'pydantic', 'rich') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", seen], env=env, cwd=tmp_path, capture_output=True, timeout=60, check=True)
     assert done.stdout == b"[]\n"
+
+
+def test_closed_streams_keep_no_command_from_its_work(env: dict[str, str], tmp_path: Path) -> None:
+    def called(words: str, closed: str) -> int:
+        line = f'"{sys.executable}" -m app.cli {words} {closed}'
+        done = subprocess.run(["sh", "-c", line], env=env, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert b"Traceback" not in done.stderr
+        return done.returncode
+
+    assert called("plan create unheard", ">&- 2>&- <&-") == 0
+    assert called("plan create unheard", "2>&-") == 2, "it is there"
+    assert called("plan list --json", ">&-") == 0
+    assert called("add unheard --from -", "<&-") == 2

@@ -1,11 +1,14 @@
 """D2, E2 and I4 over HTTP: many people at one line, a retry pressed often, and titles of every kind."""
 
 import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import httpx
 from sqlalchemy import Engine
 
+from app.web import CONNECTIONS
 from ordering import finish, head, plans
 from tests.app.web import ok, problem
 from tests.cases.test_i4_names import INVISIBLE, NAMES
@@ -59,6 +62,22 @@ def test_d2_twenty_people_at_one_line(api: httpx.Client, scale: Scale) -> None:
     last = order(api, name)
     assert len(last) == len(set(last)) == len(begun) + added - cancelled
     assert order(api, name) == last
+
+
+def test_more_callers_at_once_than_connections_have_their_turn(api: httpx.Client) -> None:
+    """As many as hold a connection and as many as wait for one in a thread, and more: those that are done must get theirs back."""
+    _, begun = new_plan(api, 3)
+    crowd = 4 * CONNECTIONS
+    begin = Barrier(crowd)
+
+    def move(number: int) -> int:
+        begin.wait()
+        return api.post(f"/api/items/{begun[number % 3]}/move", json={"last": True}, timeout=30).status_code
+
+    with ThreadPoolExecutor(crowd) as pool:
+        codes = Counter(pool.map(move, range(crowd)))
+    assert set(codes) <= {200, 503}, "on a busy machine somebody may be told to try again"
+    assert codes[200] > 2 * CONNECTIONS
 
 
 def test_e2_a_retry_pressed_often_is_one(api: httpx.Client, http_engine: Engine) -> None:

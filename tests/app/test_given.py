@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given as every
 from hypothesis import strategies
 
-from app import given, show
+from app import given, item_lines, show
+from app.fields import BadInput
 from app.terminal_text import many_lines, one_line
 from ordering.errors import Invalid
 
@@ -62,3 +63,16 @@ def test_a_cut_is_seen() -> None:
 def test_how_long_ago(seconds: float, shown: str) -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     assert show.ago(now - timedelta(seconds=seconds), now) == shown
+
+
+@pytest.mark.parametrize("written", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "c": 2, "a": 1}}]'])
+def test_json_that_names_a_field_twice_is_refused(written: str) -> None:
+    for read in (given.arguments, given.json_value):
+        with pytest.raises(Invalid, match=r"^args: names 'a' twice in one object; give it once"):
+            read("args", written)
+
+
+def test_a_line_of_json_names_each_field_once_and_may_begin_with_a_byte_order_mark() -> None:
+    with pytest.raises(BadInput, match=r"^f: line 2: names 'args' twice in one object; give it once\.$"):
+        item_lines.item("f: line 2", b'{"task": "t", "args": [1], "args": [2]}')
+    assert item_lines.item("f: line 1", b'\xef\xbb\xbf{"task": "t", "args": [1]}').args == [1]
