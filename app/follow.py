@@ -1,4 +1,7 @@
-"""Follow a run to its end: what started and ended since the last look, and how it all came out."""
+"""Follow a run to its end: what started and ended since the last look, and how it all came out.
+
+A stream's run has no end: it is followed until nothing is left of it, and what was in it before is nobody's concern.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,7 @@ class Follower:
         self._plan, self._run_id = plan, run_id
         self._begin = self._since = since
         self._shown: dict[int, tuple[State, int]] = {}
+        self._ended: set[int] = set()
 
     def look(self, tx: Connection) -> Look:
         """The run as it is now."""
@@ -66,13 +70,18 @@ class Follower:
         plan = views.plan(tx, self._plan)
         out = lines.out(tx, plan.id, limit=PAGE)
         unresolved = lines.unresolved(tx, plan.id, limit=PAGE)
+        if plan.concurrency > 1:
+            unresolved = [item for item in unresolved if item.since >= self._begin]
         settled = self._settled(tx, plan.id)
         changed = [item for item in [*settled, *unresolved, *out] if self._is_new(item)]
         done = sum(plan.counts[state] for state in (State.SUCCEEDED, State.SKIPPED, State.RESOLVED, State.CANCELLED))
         left = sum(plan.counts[state] for state in (State.WAITING, State.POSTPONED, State.DISPATCHED, State.RUNNING))
-        return Look(
-            plan, done + len(unresolved), done + len(unresolved) + left, changed, unresolved, run.ended_as or self._halted(tx, plan)
-        )
+        ended = run.ended_as or self._halted(tx, plan)
+        if plan.concurrency > 1:
+            self._ended |= {item.id for item in settled}
+            done = len(self._ended)
+            ended = ended or (None if left else "drained")
+        return Look(plan, done + len(unresolved), done + len(unresolved) + left, changed, unresolved, ended)
 
     def _settled(self, tx: Connection, plan_id: int) -> list[ItemLine]:
         found: list[ItemLine] = []

@@ -119,6 +119,17 @@ def test_a_run_that_drains_with_unresolved_items_is_no_success(both: Relevo, tmp
     assert "drained with unresolved items: 2 'break' (failed)" in drained.err
 
 
+@pytest.mark.usefixtures("worker")
+def test_a_stream_is_waited_for_until_nothing_is_left_of_it(both: Relevo, tmp_path: Path) -> None:
+    written(tmp_path, TWO_PLANS.replace("[plans.first]", "[plans.first]\n    concurrency = 2\n    max_attempts = 1", 1))
+    letters = both("run-all", "first", "--wait")
+    assert letters.code == 1
+    assert "first 3/3 " in letters.out
+    assert "2 'break' (failed)" in letters.err
+    again = ok(both("run-all", "first", "a", "--wait"))
+    assert again.splitlines()[-1] == "first: done, 1 of 1.", "the dead letter was there before"
+
+
 def test_a_plan_that_is_not_in_the_catalogue_can_be_repaired(both: Relevo, engine: Engine) -> None:
     with engine.begin() as tx:
         plans.create(tx, "own", actor=ACTOR)
