@@ -171,7 +171,7 @@ def board_page() -> str:
     for route in all_routes(application().routes):
         if not route.include_in_schema:  # the others are the API's
             said = (route.endpoint.__doc__ or "").partition("\n")[0]
-            rows += [f"| `{method} {route.path}` | {_cell(said)} |\n" for method in sorted(route.methods or ())]
+            rows += [f"| `{method} {route.path}` | {_cell(said)} |\n" for method in sorted((route.methods or set()) - {"HEAD"})]
     return BOARD + "".join(rows)
 
 
