@@ -75,7 +75,7 @@ def validated(adapter: TypeAdapter[T], value: Any) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(each) for each in first["loc"]) or "body"
-        raise Invalid(field[:200], f"{problem.said(first['type'], first['msg'])}.") from None
+        raise Invalid(field[:200], f"{problem.said(first)}.") from None
     except RecursionError:
         raise Refused(400, "The body is nested too deeply.") from None
 

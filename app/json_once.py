@@ -20,12 +20,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+LONGEST_INT = 4300  # digits: Python's own limit, whose message speaks of its switches
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > LONGEST_INT:
+        raise ValueError(f"a number of {len(digits)} digits is too long")
+    return int(digits)
+
+
 def reader(constant: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
     """A function that reads JSON; `constant` is given NaN and the infinities.
 
     It raises Twice, ValueError for what is no JSON, and RecursionError.
     """
-    return json.JSONDecoder(object_pairs_hook=_object, parse_constant=constant).decode
+    return json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_constant=constant).decode
 
 
 loads = reader()

@@ -131,7 +131,7 @@ def told(error: Exception) -> Told:
         case RequestValidationError():
             first = error.errors()[0]
             field = ".".join(str(each) for each in first["loc"][1:]) or str(first["loc"][0])
-            return Told(INVALID, f"{field}: {said(first['type'], first['msg'])}.", {}, {"field": field})
+            return Told(INVALID, f"{field}: {said(first)}.", {}, {"field": field})
         case HTTPException():
             kind = OF_STATUS.get(error.status_code, Kind("refused", "Refused", error.status_code))
             return Told(kind, error.detail if isinstance(error, Refused) else f"{kind.title}.", error.headers or {}, {})
@@ -155,12 +155,24 @@ SAID = {
     "int_parsing": "must be a whole number",
     "int_parsing_size": "is out of range",
     "int_from_float": "must be a whole number",
+    "dict_type": "must be an object",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must have at least {min_length}",
+    "too_long": "must have at most {max_length}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
 }
 
 
-def said(kind: str, message: str) -> str:
-    """What is wrong with a field, for one kind of pydantic's errors; without a full stop."""
-    return SAID.get(kind) or message.removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+def said(error: Mapping[str, Any]) -> str:
+    """What is wrong with a field, for one of pydantic's errors; without a full stop."""
+    kind, message = error["type"], str(error["msg"])
+    if kind in SAID:
+        return SAID[kind].format_map(error.get("ctx", {}))
+    return message.removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
 
 
 def _members(error: errors.RelevoError) -> dict[str, Any]:
