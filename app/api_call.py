@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 import psycopg
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Query, Request
+from pydantic import BeforeValidator
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -167,5 +168,15 @@ async def _call(
 
 #: Closed when the endpoint returns, before the answer is on its way: a slow reader holds no connection.
 Calling = Annotated[Call, Depends(_call, scope="function")]
-Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many at the most.")]
+
+
+def _digits(value: Any) -> Any:
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("must be a whole number")
+    return value
+
+
+#: Of a number in an address: written in digits alone. pydantic reads `1_0` as ten, and `1.0` and ` 1` as one.
+Digits = BeforeValidator(_digits)
+Limit = Annotated[int, Digits, Query(ge=1, le=LONGEST_PAGE, description="How many at the most.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the page before; opaque.")]

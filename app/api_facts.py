@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from app.api_body import body_of, takes
-from app.api_call import PAGE, Calling, Cursor, Limit, written
+from app.api_call import PAGE, Calling, Cursor, Digits, Limit, written
 from app.api_docs import problems
 from app.schemas import BIGGEST_ID, FactBody
 from ordering import facts, subscriptions
@@ -69,7 +69,7 @@ def list_(
 
 
 @router.get("/facts/{fact}", summary="Show a fact", response_model=Fact, responses=problems(404, 422))
-def show(call: Calling, fact: Annotated[int, Path(ge=1, le=BIGGEST_ID, description="The fact's id.")]) -> Response:
+def show(call: Calling, fact: Annotated[int, Digits, Path(ge=1, le=BIGGEST_ID, description="The fact's id.")]) -> Response:
     """With its data and the items that it became."""
     return written(call.read(lambda tx: facts.fact(tx, fact)))
 

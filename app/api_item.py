@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from app import given, known_tasks
 from app.api_body import body_of, takes
-from app.api_call import Call, Calling, written
+from app.api_call import Call, Calling, Digits, written
 from app.api_docs import problems
 from app.api_items import may_run
 from app.schemas import BIGGEST_ID, EditBody, ItemEditBody, MoveBody, NoteBody, PostponeBody, ReasonBody, RetryBody
@@ -21,7 +21,7 @@ from ordering.history import History, OutputView
 from ordering.model import Item
 
 router = APIRouter(prefix="/api/items/{item}", tags=["items"])
-ItemId = Annotated[int, Path(ge=1, le=BIGGEST_ID, description="The item's id.")]
+ItemId = Annotated[int, Digits, Path(ge=1, le=BIGGEST_ID, description="The item's id.")]
 
 
 @router.get("", summary="Show an item", response_model=History, responses=problems(404, 422))
@@ -78,7 +78,7 @@ def may_edit(call: Call, tx: Connection, item: int, change: items.Edit) -> None:
 def output(
     call: Calling,
     item: ItemId,
-    attempt: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Which try; the latest if left out.")] = None,
+    attempt: Annotated[int | None, Digits, Query(ge=1, le=2**31 - 1, description="Which try; the latest if left out.")] = None,
 ) -> Response:
     """The beginning and the end of it, also while it runs. `left_out`: how many bytes between the two were not kept."""
     return written(call.read(lambda tx: history.output(tx, item, attempt)))

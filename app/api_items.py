@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from app import given, known_tasks
 from app.api_body import one_or_many, takes
-from app.api_call import PAGE, Call, Calling, Cursor, Limit, written
+from app.api_call import PAGE, Call, Calling, Cursor, Digits, Limit, written
 from app.api_docs import problems
 from app.api_plans import PlanName, Text, searched
 from app.caller import Role
@@ -64,7 +64,7 @@ def list_(
     return written(call.read(verb))
 
 
-NeighbourId = Annotated[int | None, Query(ge=1, le=BIGGEST_ID)]
+NeighbourId = Annotated[int | None, Digits, Query(ge=1, le=BIGGEST_ID)]
 
 
 def place(

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from app import json_text, page
 from app.act import Place, page_at
-from app.api_call import Call, Calling
+from app.api_call import Call, Calling, Digits
 from app.changes import Change
 from app.form import whole
 from app.item_arguments import arguments as arguments_of
@@ -73,7 +73,7 @@ def asked(
     text: Annotated[str, Query(max_length=200)] = "",
     open: Annotated[list[str], Query(max_length=OPEN)] = [],  # noqa: B006 - never changed
     after: Annotated[list[str], Query(max_length=OPEN)] = [],  # noqa: B006
-    letter: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
+    letter: Annotated[int | None, Digits, Query(ge=1, lt=2**63)] = None,
 ) -> Asked:
     """What the query says."""
     cursors = []

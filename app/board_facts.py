@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from app import given, json_text, page
 from app.act import Place, act, page_at
-from app.api_call import Call, Calling
+from app.api_call import Call, Calling, Digits
 from app.form import Fields, whole
 from app.page import Refusal
 from app.schemas import BIGGEST_ID
@@ -68,7 +68,7 @@ def show(
 
 
 @router.get("/facts/{fact}")
-def one(request: Request, call: Calling, fact: Annotated[int, Path(ge=1, le=BIGGEST_ID)]) -> Response:
+def one(request: Request, call: Calling, fact: Annotated[int, Digits, Path(ge=1, le=BIGGEST_ID)]) -> Response:
     """One fact with the items that it became."""
     found = call.read(lambda tx: facts.fact(tx, fact))
     return page.render(request, call, "fact.html", fact=found, data=json_text.readable(found.data))

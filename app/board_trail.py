@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from app import event_words, page
 from app.act import Place, act, page_at
-from app.api_call import Call, Calling
+from app.api_call import Call, Calling, Digits
 from app.form import Fields, whole
 from app.page import Refusal
 from app.schemas import BIGGEST_ID
@@ -78,6 +78,6 @@ def show(
 
 
 @router.post("/events/{event}/undo")
-def undo_(request: Request, call: Calling, form: Fields, event: Annotated[int, Path(ge=1, le=BIGGEST_ID)]) -> Response:
+def undo_(request: Request, call: Calling, form: Fields, event: Annotated[int, Digits, Path(ge=1, le=BIGGEST_ID)]) -> Response:
     """Take back a move, a postponement, or the cancel of what had not started."""
     return act(request, call, form, lambda tx: undo.undo(tx, event, actor=call.actor), back="/trail")

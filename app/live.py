@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.api_body import body_of, takes
-from app.api_call import PAGE, Calling, Cursor, Limit, Server, written
+from app.api_call import PAGE, Calling, Cursor, Digits, Limit, Server, written
 from app.api_docs import problems
 from app.api_plans import Text, named, searched
 from app.audience import Live
@@ -46,14 +46,14 @@ class UndoneItems(BaseModel):
     items: list[Item]
 
 
-EventId = Annotated[int, Path(ge=1, le=BIGGEST_ID, description="The event's id.")]
+EventId = Annotated[int, Digits, Path(ge=1, le=BIGGEST_ID, description="The event's id.")]
 
 
 @router.get("", summary="List events", response_model=EventPage, responses=problems(404, 422))
 def list_(
     call: Calling,
     plan: Annotated[str | None, Query(description="Only of this plan.")] = None,
-    item: Annotated[int | None, Query(ge=1, le=BIGGEST_ID, description="Only of the item with this id.")] = None,
+    item: Annotated[int | None, Digits, Query(ge=1, le=BIGGEST_ID, description="Only of the item with this id.")] = None,
     actor: Annotated[str | None, Query(max_length=200, description="Only what this actor did.")] = None,
     action: Annotated[str | None, Query(max_length=40, description="Only this verb, for example move.")] = None,
     text: Text = None,

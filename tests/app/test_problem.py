@@ -32,6 +32,11 @@ def test_a_type_has_one_status() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "body", "sentence"),
     [
+        ("POST", "/api/items/1_0/cancel", {}, "item: must be a whole number."),
+        ("GET", "/api/items/1.0", None, "item: must be a whole number."),
+        ("GET", "/api/items/%201", None, "item: must be a whole number."),
+        ("GET", "/api/items/0", None, "item: must be at least 1."),
+        ("GET", "/api/plans?limit=1_0", None, "limit: must be a whole number."),
         ("GET", "/api/plans?limit=0", None, "limit: must be at least 1."),
         ("GET", "/api/plans?limit=100000", None, "limit: must be at most 500."),
         ("GET", f"/api/facts?type={'x' * 300}", None, "type: must have at most 200 characters."),
