@@ -1,36 +1,18 @@
 """The board while Postgres is away: each page says so in time, looks again by itself, and is back when Postgres is."""
 
 import time
-from collections.abc import Iterator
 
 import httpx
-import pytest
 
-from app import web
-from ordering import db
 from tests.app.pages import alert, get, region, send, sound, words
 from tests.app.processes import until
-from tests.app.web import serving
-from tests.cases.proxy import Proxy, before_database
+from tests.cases.proxy import Proxy
 
 PAGES = ("/", "/plans/line", "/items/1", "/dead-letters", "/trail")
 
 
-@pytest.fixture
-def board(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
-    """A client of a server whose Postgres is behind a line that can be cut."""
-    proxy, url = before_database(database_url)
-    engine = db.engine(url, settings=web.SESSION)
-    try:
-        with serving(engine) as client:
-            yield client, proxy
-    finally:
-        proxy.close()
-        engine.dispose()
-
-
-def test_every_page_says_so_within_3_s_and_comes_back(board: tuple[httpx.Client, Proxy]) -> None:
-    client, proxy = board
+def test_every_page_says_so_within_3_s_and_comes_back(behind_proxy: tuple[httpx.Client, Proxy]) -> None:
+    client, proxy = behind_proxy
     assert "Refresh" not in client.get("/", headers={"Accept": "text/html"}).headers
     proxy.refusing = True
     proxy.cut()
