@@ -89,10 +89,10 @@ def show(call: Calling, plan: PlanName) -> Response:
     summary="Edit a plan",
     response_model=PlanView,
     responses=problems(404, 409, 422),
-    openapi_extra=takes(PlanEditBody, {"title": "Every night", "on_failure": "continue"}, {"rate": "100/m"}),
+    openapi_extra=takes(PlanEditBody, {"title": "Every night", "on_failure": "continue"}, {"rate": "100/m", "concurrency": 16}),
 )
 def edit(call: Calling, plan: PlanName, body: Annotated[PlanEditBody, Depends(body_of(PlanEditBody))]) -> Response:
-    """Its settings; its name and its concurrency stay."""
+    """Its settings; its name stays, and whether it is a serial plan or a stream."""
     change = {name: getattr(body, name) for name in body.model_fields_set}
     if not change:
         raise Invalid("body", "changes nothing; give at least one field.")

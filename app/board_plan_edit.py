@@ -29,9 +29,17 @@ def _policy(form: Form, _: str) -> OnFailure:
     return chosen
 
 
+def _concurrency(form: Form, _: str) -> int:
+    given = form.number("concurrency", 2, plans.MOST)
+    if given is None:
+        raise Invalid("concurrency", "is missing; write how many items may be out.")
+    return given
+
+
 #: What each field means. An empty one is no title, no limit, or what the task says.
 READ: Mapping[str, Callable[[Form, str], Any]] = {
     "title": lambda _, written: written,
+    "concurrency": _concurrency,
     "on_failure": _policy,
     "on_interrupt": lambda form, _: form.one_of("on_interrupt", OnInterrupt),
     "max_attempts": lambda form, _: form.number("max_attempts", 1, 1000),
@@ -47,6 +55,7 @@ def written(tx: Connection, plan_id: int) -> dict[str, str]:
     found = plan_edit.settings(tx, plan_id)
     return {
         "title": found["title"],
+        "concurrency": str(found["concurrency"]),
         "on_failure": found["on_failure"],
         "on_interrupt": found["on_interrupt"] or "",
         "max_attempts": str(found["max_attempts"] or ""),

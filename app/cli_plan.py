@@ -75,6 +75,9 @@ def create(
 def edit(
     plan: PlanName,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="What people read in the list.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, max=10_000, metavar="N", help="How many of a stream's may be out.")
+    ] = None,
     on_failure: OnFailureOption = None,
     on_interrupt: OnInterruptOption = None,
     max_attempts: TriesOption = None,
@@ -91,7 +94,7 @@ def edit(
     What is left out stays as it is; a run that is on keeps its policy at a failure.
 
     \b
-    Example: relevo plan edit notifications --rate 100/m --keep 7d
+    Example: relevo plan edit notifications --concurrency 16 --rate 100/m
     """
     from app.given import duration
     from ordering import plan_edit, plans
@@ -100,6 +103,7 @@ def edit(
 
     change = {
         "title": title,
+        "concurrency": concurrency,
         "on_failure": on_failure,
         "on_interrupt": on_interrupt,
         "max_attempts": max_attempts,

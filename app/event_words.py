@@ -15,6 +15,7 @@ DETAIL = 200  # characters of a value that is told
 #: Fields of items, plans and schedules as people call them; others are told by their own names.
 FIELDS = {
     "title": lambda: _("title"),
+    "concurrency": lambda: _("items at a time"),
     "kind": lambda: _("kind"),
     "task": lambda: _("task"),
     "args": lambda: _("arguments"),

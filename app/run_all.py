@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -43,14 +42,14 @@ def run_all(tx: Connection, plan: CataloguePlan, keys: Sequence[str] = (), *, ac
     it has done already is left out, so that a second call adds nothing twice, however far the first one's items have come by then.
     Entries with `once` that have succeeded are always left out. The plan's row lock lets one call in after the other.
 
-    Raises Invalid for an unknown key or another `concurrency` than the plan was created with, UnknownTask, PlanBlocked while a serial
+    Raises Invalid for an unknown key or a setting that the plan cannot take, UnknownTask, PlanBlocked while a serial
     plan has unresolved items; nothing is added then.
     """
     entries = [_entry(plan, key) for key in dict.fromkeys(keys)] if keys else list(plan.entries)
     require(tx, (work.task for entry in entries for work in (entry.work, entry.repair) if work is not None))
     held = plan_of(tx, plan, actor=actor)
     plans.refuse_if_blocked(tx, held)
-    held = plan_edit.edit(tx, held, _changeable(plan, held), actor=actor)
+    held = plan_edit.edit(tx, held, dict(plan.settings), actor=actor)
     declare(tx, plan, actor=actor)
     left_out = not_again(tx, held, entries)
     wanted = [entry for entry in entries if entry.key not in left_out]
@@ -66,14 +65,6 @@ def not_again(tx: Connection, held: Plan, entries: Sequence[Entry]) -> dict[str,
     if held.serial:  # a stream's run never ends
         left_out |= _done(tx, held, entries)
     return left_out | _unsettled(tx, held, entries)
-
-
-def _changeable(plan: CataloguePlan, held: Plan) -> dict[str, Any]:
-    settings = dict(plan.settings)
-    stated = settings.pop("concurrency", held.concurrency)
-    if stated != held.concurrency:
-        raise Invalid("concurrency", f"is {held.concurrency} since the plan {held.name!r} was created; write that, or name another plan.")
-    return settings
 
 
 def _entry(plan: CataloguePlan, key: str) -> Entry:

@@ -100,6 +100,7 @@ class PlanEditBody(Body):
     """What to change; what is left out stays as it is. A run that is on keeps its policy at a failure."""
 
     title: str = ""
+    concurrency: int = Field(1, ge=1, le=10_000, description="A stream's; a serial plan stays at 1.")
     on_failure: OnFailure = Field(OnFailure.HALT, strict=False)
     on_interrupt: OnInterrupt | None = Field(None, strict=False)
     max_attempts: Tries | None = None

@@ -10,7 +10,7 @@ from ordering import audit, plans
 from ordering.errors import Invalid, NotStarted
 from ordering.model import OnFailure, Plan
 
-EDITABLE = ("title", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace", "keep", "rate")
+EDITABLE = ("title", "concurrency", "on_failure", "on_interrupt", "max_attempts", "autostart", "stop_grace", "keep", "rate")
 READ = text(f"select {', '.join(EDITABLE)} from relevo.plan where id = :id")
 WRITE = text(f"update relevo.plan set {', '.join(f'{name} = :{name}' for name in EDITABLE)} where id = :id")
 
@@ -23,8 +23,8 @@ def settings(tx: Connection, plan_id: int) -> dict[str, Any]:
 def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> Plan:
     """Give the locked `plan` the settings in `change`, by their names in `plans.create`; the rest stays.
 
-    An edit that changes nothing records nothing. Raises Invalid for a name that is no setting, or a value that
-    cannot be accepted.
+    An edit that changes nothing records nothing. What a stream has out already stays out when its concurrency falls below that.
+    Raises Invalid for a name that is no setting, or a value that cannot be accepted.
     """
     for name in change:
         if name not in EDITABLE:
@@ -36,11 +36,21 @@ def edit(tx: Connection, plan: Plan, change: dict[str, Any], *, actor: str) -> P
     new = {**old, **changed}
     checked = ("title", "max_attempts", "stop_grace", "keep", "rate")
     plans.check_settings(**{name: new[name] for name in checked}, serial=plan.serial)
+    _check_concurrency(plan, new["concurrency"])
     tx.execute(WRITE, {**new, "id": plan.id})
     if new["rate"] is not None:
         tx.execute(plans.PACE, {"id": plan.id})
     audit.record(tx, actor=actor, action="edit", plan_id=plan.id, before={name: old[name] for name in changed}, after=changed)
+    if not plan.serial:
+        plans.wake(tx, plan.id)  # it may have room now
     return plans.get(tx, plan.name)
+
+
+def _check_concurrency(plan: Plan, concurrency: int) -> None:
+    if plan.serial and concurrency != 1:
+        raise Invalid("concurrency", f"is 1, since {plan.name!r} is a serial plan; create a stream for what may run at the same time.")
+    if not plan.serial and not 2 <= concurrency <= plans.MOST:
+        raise Invalid("concurrency", f"{concurrency} is out of range; the stream {plan.name!r} takes 2 to {plans.MOST}.")
 
 
 def change_policy(tx: Connection, name: str, on_failure: OnFailure, *, actor: str) -> plans.Run:

@@ -23,6 +23,7 @@ WAKE_CHANNEL = "relevo_feed"
 KEEP = timedelta(days=30)
 DEFAULT_STREAM = "default"
 DEFAULT_CONCURRENCY = 4  # of a stream that nobody has created by hand
+MOST = 10_000  # dispatches of a stream that may be out
 
 COLUMNS = "id, name, title, concurrency, on_failure, on_interrupt, max_attempts, autostart, keep, rate"
 CREATE = text(f"""
@@ -78,8 +79,8 @@ def create(
     Raises PlanExists if the name is taken, Invalid if a value cannot be accepted.
     """
     check_name(name)
-    if not 1 <= concurrency <= 10_000:
-        raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to 10000 a stream.")
+    if not 1 <= concurrency <= MOST:
+        raise Invalid("concurrency", f"{concurrency} is out of range; 1 is a serial plan, up to {MOST} a stream.")
     check_settings(title=title, max_attempts=max_attempts, stop_grace=stop_grace, keep=keep, rate=rate, serial=concurrency == 1)
     try:
         with tx.begin_nested():

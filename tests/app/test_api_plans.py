@@ -23,6 +23,7 @@ def test_a_plan_is_edited(api: httpx.Client) -> None:
     changed = ok(api.patch("/api/plans/edited", json={"title": "New", "rate": "none", "keep": 60}))
     assert changed == {**made, "title": "New", "rate": None, "keep": 60.0}
     assert ok(api.patch("/api/plans/edited", json={"max_attempts": None}))["max_attempts"] is None
+    assert ok(api.patch("/api/plans/edited", json={"concurrency": 16}))["concurrency"] == 16
     for body, field in [({}, "body"), ({"concurrency": 1}, "concurrency"), ({"title": "\0"}, "title"), ({"keep": 0}, "keep")]:
         assert problem(api.patch("/api/plans/edited", json=body), 422, "invalid")["field"] == field
 

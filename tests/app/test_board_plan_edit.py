@@ -25,6 +25,7 @@ def form(name: str, **fields: str) -> dict[str, str]:
     """The dialog as a browser sends it: what it was opened with, and these changes of it."""
     opened = {
         "title": "",
+        "concurrency": "4",
         "on_failure": "halt",
         "on_interrupt": "",
         "max_attempts": "",
@@ -75,7 +76,11 @@ def test_a_streams_rate_is_changed_and_taken_away(api: httpx.Client, http_engine
     dialog = region(get(api, f"/plans/{name}?ask=settings"), "ask")
     assert 'name="rate"' in dialog
     assert 'name="on_failure"' not in dialog
-    assert "up to 4 items are out" in words(dialog)
+    assert 'name="concurrency" id="ask-concurrency" value="4"' in dialog
+    done(api, f"/plans/{name}/edit", form(name, concurrency="16"))
+    assert settings(http_engine, name)["concurrency"] == 16
+    for wrong in ("", "1", "10001", "many"):
+        assert alert(refused(api, f"/plans/{name}/edit", form(name, concurrency=wrong), 422)).startswith("concurrency:")
     done(api, f"/plans/{name}/edit", form(name, rate="100/m"))
     assert round(settings(http_engine, name)["rate"], 6) == round(Decimal(100) / 60, 6)
     assert 'value="100/m"' in region(get(api, f"/plans/{name}?ask=settings"), "ask")

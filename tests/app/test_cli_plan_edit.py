@@ -20,6 +20,9 @@ def test_keep_and_rate_are_given_edited_and_shown(relevo: Relevo) -> None:
     assert "What is settled stays for 1d2h3m4s. At most 5/h are handed out.\n" in ok(relevo("plan", "show", "stream"))
     (found,) = objects(relevo("plan", "list", "--json"))
     assert (found["on_failure"], found["autostart"], found["title"]) == ("continue", True, "T")
+    assert found["concurrency"] == 4
+    ok(relevo("plan", "edit", "stream", "--concurrency", 16))
+    assert objects(relevo("plan", "list", "--json"))[0]["concurrency"] == 16
     ok(relevo("plan", "edit", "stream", "--no-autostart"))
     assert objects(relevo("plan", "list", "--json"))[0]["autostart"] is False
 
@@ -35,6 +38,7 @@ def test_a_plan_keeps_thirty_days_unless_told(line: Relevo) -> None:
         (["edit", "line", "--keep", "0s"], "keep: is out of range; use one second to ten years."),
         (["edit", "line", "--keep", "soon"], "--keep: 'soon' is not a duration;"),
         (["edit", "line", "--rate", "1/s"], "rate: is for streams; this plan has one item out at a time"),
+        (["edit", "line", "--concurrency", "4"], "concurrency: is 1, since 'line' is a serial plan; create a stream for"),
         (["edit", "line", "--rate", "fast"], "rate: 'fast' is not a rate;"),
         (["edit", "nobody", "--keep", "1d"], "There is no plan 'nobody';"),
         (["create", "p", "--rate", "1/s"], "rate: is for streams;"),

@@ -195,10 +195,11 @@ def test_called_at_once_by_many_nothing_is_added_twice(engine: Engine, three: Ca
         assert_sound(tx)
 
 
-def test_a_stream_of_the_catalogue_runs_too_and_its_concurrency_stays(tx: Connection, tmp_path: Path) -> None:
+def test_a_stream_of_the_catalogue_runs_too_and_stays_a_stream(tx: Connection, tmp_path: Path) -> None:
     stream = THREE.replace("[plans.line]", "[plans.line]\nconcurrency = 4")
     assert len(run(tx, line(tmp_path, stream)).added) == 3
     again = run(tx, line(tmp_path, stream))
     assert (again.added, len(again.left)) == ([], 3)
-    with pytest.raises(Invalid, match=r"^concurrency: is 4 since the plan 'line' was created"):
-        run(tx, line(tmp_path, THREE.replace("[plans.line]", "[plans.line]\nconcurrency = 1")))
+    assert run(tx, line(tmp_path, stream.replace("= 4", "= 6"))).plan.concurrency == 6
+    with pytest.raises(Invalid, match=r"^concurrency: 1 is out of range; the stream 'line' takes 2 to 10000\.$"):
+        run(tx, line(tmp_path, stream.replace("= 4", "= 1")))

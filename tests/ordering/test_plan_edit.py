@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from ordering import plan_edit, plans
+from ordering import head, plan_edit, plans
 from ordering.errors import Invalid
 from ordering.model import OnFailure, OnInterrupt
-from tests.ordering.acts import ACTOR, BROKEN, end, events, feed, plan, put
+from tests.ordering.acts import ACTOR, BROKEN, assert_sound, end, events, feed, plan, put
 
 
 def test_settings_change_by_name_and_the_rest_stays(tx: Connection) -> None:
@@ -42,6 +42,7 @@ def test_what_runs_keeps_the_policy_of_its_run(tx: Connection) -> None:
     [
         ("colour", "red"),
         ("concurrency", 2),
+        ("concurrency", 0),
         ("max_attempts", 0),
         ("stop_grace", timedelta(days=2)),
         ("keep", timedelta(0)),
@@ -57,6 +58,27 @@ def test_what_is_no_setting_or_no_value_is_refused_by_name(tx: Connection, name:
         plan_edit.edit(tx, made, {name: value}, actor=ACTOR)
     assert refusal.value.field == name
     assert plans.get(tx, "line") == made
+
+
+def test_a_stream_takes_another_concurrency_at_once(tx: Connection) -> None:
+    made = plan(tx, concurrency=2)
+    put(tx, 9)
+    assert len(head.feed(tx, made.id, serial=False)) == 2
+    made = plan_edit.edit(tx, made, {"concurrency": 5}, actor=ACTOR)
+    assert made.concurrency == 5
+    assert len(head.feed(tx, made.id, serial=False)) == 3
+    plan_edit.edit(tx, made, {"concurrency": 2}, actor=ACTOR)
+    assert head.feed(tx, made.id, serial=False) == [], "what is out ends first"
+    assert_sound(tx)
+    for wrong in (1, 0, -1, 10_001):
+        with pytest.raises(Invalid, match=f"^concurrency: {wrong} is out of range; the stream 'line' takes 2 to 10000"):
+            plan_edit.edit(tx, made, {"concurrency": wrong}, actor=ACTOR)
+
+
+def test_a_plan_with_a_subscription_takes_another_concurrency(tx: Connection) -> None:
+    made = plan(tx, concurrency=2)
+    tx.execute(text("insert into relevo.subscription (type, task, plan_id) values ('a', 'b', :plan)"), {"plan": made.id})
+    assert plan_edit.edit(tx, made, {"concurrency": 3}, actor=ACTOR).concurrency == 3
 
 
 def test_a_stream_with_a_rate_has_its_row_of_pace(tx: Connection) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, Engine, text
 
-from ordering import add, facts, head, plans, subscriptions
+from ordering import add, facts, head, plan_edit, plans, subscriptions
 from ordering.model import NewItem
 from ordering.subscriptions import Subscription
 from tests.ordering.acts import ACTOR, claim, lose, order, plan, put
@@ -52,3 +52,11 @@ def test_what_waits_for_a_person_only_keeps_no_feeder_asleep(engine: Engine, dat
                 lose(tx, run, closed=False)
         list(listener.notifies(timeout=0.2))
         assert [notified(engine, listener, act) for act in acts] == [True, True], "two are undecided"
+
+
+def test_a_stream_that_has_room_now_is_fed_at_once(engine: Engine, database_url: str) -> None:
+    with engine.begin() as tx:
+        made = plan(tx, "stream", concurrency=2)
+    with psycopg.connect(database_url, autocommit=True) as listener:
+        listener.execute(f"listen {plans.WAKE_CHANNEL}")
+        assert notified(engine, listener, lambda tx: plan_edit.edit(tx, made, {"concurrency": 3}, actor=ACTOR))
