@@ -8,7 +8,7 @@ from ordering import items, move, plans
 from ordering.model import First, State
 from tests.app import hostile
 from tests.app.pages import alert, cells, done, get, refused, region, sound, words
-from tests.ordering.acts import IN_AN_HOUR, order, plan, put, state
+from tests.ordering.acts import TOMORROW, order, plan, put, state
 from tests.servers import fresh_name
 
 
@@ -20,7 +20,7 @@ def line(http_engine: Engine) -> str:
         plan(tx, name)
         ids = put(tx, 3, plan=name, title="Rotate the key")
         move.move(tx, ids[2], First(), actor="ops")
-        items.postpone(tx, ids[1], IN_AN_HOUR, actor="deputy", reason="the mirror is down")
+        items.postpone(tx, ids[1], TOMORROW, actor="deputy", reason="the mirror is down")
         items.cancel(tx, ids[0], actor="ops", reason=hostile.ALL)
     return name
 

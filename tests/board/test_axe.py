@@ -7,7 +7,7 @@ from ordering import items
 from tests.board import axe, hand
 from tests.board.conftest import Visit
 from tests.board.site import Plan, Site
-from tests.ordering.acts import IN_AN_HOUR
+from tests.ordering.acts import TOMORROW
 
 PAGES = ("/", "/dead-letters", "/steps", "/facts", "/schedules", "/workers", "/trail", "/api", "/find?q=item", "/nowhere")
 
@@ -17,7 +17,7 @@ def full(site: Site, board_engine: Engine) -> Plan:
     """A halted plan with everything that a line can hold, and a stream with dead letters."""
     plan = site.plan(8, start=True, on_failure="continue")
     plan.end(plan.run())
-    plan.do(items.postpone, plan.ids[7], IN_AN_HOUR)
+    plan.do(items.postpone, plan.ids[7], TOMORROW)
     plan.do(items.cancel, plan.ids[6])
     halted = site.plan(3, start=True)
     halted.end(halted.run())

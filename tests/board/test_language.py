@@ -6,7 +6,7 @@ from ordering import items
 from tests.board import hand
 from tests.board.conftest import Visit
 from tests.board.site import Site
-from tests.ordering.acts import IN_AN_HOUR
+from tests.ordering.acts import TOMORROW
 
 
 def test_spanish_by_the_browsers_wish(site: Site, visit: Visit) -> None:
@@ -14,7 +14,7 @@ def test_spanish_by_the_browsers_wish(site: Site, visit: Visit) -> None:
     page = visit(plan.path, locale="es-ES")
     expect(page.locator("html")).to_have_attribute("lang", "es")
     expect(page.locator("#live")).to_contain_text("En vivo")
-    plan.do(items.postpone, plan.ids[2], IN_AN_HOUR)
+    plan.do(items.postpone, plan.ids[2], TOMORROW)
     expect(page.locator("#counts")).to_have_text("2 en espera · 1 pospuesta")
     hand.grip(page, plan.ids[0]).focus()
     page.keyboard.press("Space")

@@ -8,7 +8,7 @@ from tests.board import hand
 from tests.board.chromium import NARROW
 from tests.board.conftest import Visit
 from tests.board.site import Plan, Site
-from tests.ordering.acts import IN_AN_HOUR
+from tests.ordering.acts import TOMORROW
 
 PATHS = ("/", "/dead-letters", "/steps", "/facts", "/schedules", "/workers", "/trail", "/api", "/find?q=item")
 LONG = "Recalculate the value added tax of every invoice of the last quarter that was changed after its day of issue"
@@ -27,7 +27,7 @@ def full(site: Site) -> Plan:
     """A halted plan with a waiting and a postponed item, all with long titles."""
     plan = site.plan([f"{LONG} {number}" for number in range(5)], start=True)
     plan.end(plan.run())
-    plan.do(items.postpone, plan.ids[4], IN_AN_HOUR)
+    plan.do(items.postpone, plan.ids[4], TOMORROW)
     return plan
 
 

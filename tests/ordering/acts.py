@@ -16,7 +16,7 @@ ACTOR = "test"
 PROCESS = Process("worker", "host", "boot", 1, 4242, 99)
 BROKEN = Failed("ValueError", "it broke")
 DONE = Succeeded(None)
-IN_AN_HOUR = datetime.now(UTC) + timedelta(hours=1)
+TOMORROW = datetime.now(UTC) + timedelta(days=1)  # later than any run of the tests lasts
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -90,7 +90,7 @@ def bring(tx: Connection, state: State, plan: str = "line", **fields: Any) -> in
     if state is State.WAITING:
         return item_id
     if state is State.POSTPONED:
-        return items.postpone(tx, item_id, IN_AN_HOUR, actor=ACTOR).id
+        return items.postpone(tx, item_id, TOMORROW, actor=ACTOR).id
     if state is State.CANCELLED:
         return items.cancel(tx, item_id, actor=ACTOR).id
     fed = feed(tx, plan)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from ordering import add, decision, items, plans, row
 from ordering.errors import EntryOut, Invalid, KeyConflict, NotInLine, UnknownItem, UnknownPlan
 from ordering.model import After, Before, First, Last, NewItem, OnInterrupt, Place, State
-from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, bring, end, events, order, plan, put, run
+from tests.ordering.acts import ACTOR, BROKEN, TOMORROW, bring, end, events, order, plan, put, run
 
 
 def one(tx: Connection, to: Place = Last(), task: str = "noop", **fields: Any) -> add.Added:  # noqa: B008 - frozen
@@ -21,12 +21,12 @@ def test_an_item_is_as_it_was_added(tx: Connection) -> None:
     plan(tx)
     added = one(
         tx, task="shell", args=[1, "ü"], kwargs={"a": {"b": None}}, title="Tïtle", kind="fix", key="k", entry="e",
-        not_before=IN_AN_HOUR, on_interrupt=OnInterrupt.REQUEUE, max_attempts=7,
+        not_before=TOMORROW, on_interrupt=OnInterrupt.REQUEUE, max_attempts=7,
     )  # fmt: skip
     item = items.get(tx, added.id)
     assert added.new
     assert (item.task, item.args, item.kwargs, item.title, item.kind) == ("shell", [1, "ü"], {"a": {"b": None}}, "Tïtle", "fix")
-    assert (item.key, item.entry, item.not_before, item.on_interrupt, item.max_attempts) == ("k", "e", IN_AN_HOUR, "requeue", 7)
+    assert (item.key, item.entry, item.not_before, item.on_interrupt, item.max_attempts) == ("k", "e", TOMORROW, "requeue", 7)
     assert (item.state, item.position, item.at_head, item.attempts) == (State.WAITING, Decimal(1), False, 0)
     assert events(tx, added.id) == ["add"]
 
@@ -47,7 +47,7 @@ def test_first_is_behind_what_is_out_and_last_behind_what_is_postponed(tx: Conne
     head, waiting, asleep = put(tx, 3)
     plans.start(tx, "line", actor=ACTOR)
     run(tx)
-    items.postpone(tx, asleep, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, asleep, TOMORROW, actor=ACTOR)
     first, last = one(tx, First()).id, one(tx, Last()).id
     at = {each: items.get(tx, each).position for each in (head, first, waiting, asleep, last)}
     assert sorted(at, key=at.__getitem__) == [head, first, waiting, asleep, last]
@@ -83,7 +83,7 @@ def test_a_key_belongs_to_its_plan(tx: Connection) -> None:
         {"entry": "else"},
         {"max_attempts": 2},
         {"on_interrupt": OnInterrupt.HOLD},
-        {"not_before": IN_AN_HOUR},
+        {"not_before": TOMORROW},
     ],
 )
 def test_the_same_key_with_another_content_is_refused(tx: Connection, other: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from ordering.decide import DEFAULT_MAX_ATTEMPTS, Failed
 from ordering.items import Edit
 from ordering.model import OnInterrupt, State
 from ordering.tasks import TaskInfo
-from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, assert_sound, claim, dead_session, events, feed, outcomes, plan, put, run, state
+from tests.ordering.acts import ACTOR, BROKEN, TOMORROW, assert_sound, claim, dead_session, events, feed, outcomes, plan, put, run, state
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_a_person_changed_meanwhile_wins(started: Connection, change: str) 
         case "cancel":
             items.cancel(started, item_id, actor=ACTOR)
         case "postpone":
-            items.postpone(started, item_id, IN_AN_HOUR, actor=ACTOR)
+            items.postpone(started, item_id, TOMORROW, actor=ACTOR)
         case "finish":
             finish.finish(started, claim(started, fed), BROKEN)
             decision.retry(started, item_id, actor=ACTOR)

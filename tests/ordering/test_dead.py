@@ -9,7 +9,7 @@ from ordering.decide import Failed
 from ordering.errors import Invalid, NotStream, UnknownPlan
 from ordering.model import OnInterrupt, State
 from ordering.refused import refused
-from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, bring, end, ids, lose, plan, put, run
+from tests.ordering.acts import ACTOR, BROKEN, DONE, TOMORROW, bring, end, ids, lose, plan, put, run
 from tests.ordering.letters import die, stream
 
 ALL = Which()
@@ -55,7 +55,7 @@ def test_an_interruption_is_one_once_nothing_can_take_it_up_again(tx: Connection
     assert dead.count(tx, ALL) == 0
     assert dead.groups(tx, ALL, limit=10) == []
     assert dead.letter(tx, item_id) is None
-    tx.execute(CLOSE, {"closed_at": IN_AN_HOUR})
+    tx.execute(CLOSE, {"closed_at": TOMORROW})
     assert listed(tx) == [item_id]
     (cause,) = dead.groups(tx, ALL, limit=10)
     assert cause.pattern == "process lost: session #, host host, process #, worker worker, open since # UTC"

@@ -14,7 +14,7 @@ from ordering.errors import Invalid, NotDead, RelevoError, UnknownGroup, Unknown
 from ordering.history import history
 from ordering.items import Edit
 from ordering.model import OnInterrupt, Outcome, State
-from tests.ordering.acts import ACTOR, IN_AN_HOUR, assert_sound, bring, end, events, lose, outcomes, plan, put, run, state
+from tests.ordering.acts import ACTOR, TOMORROW, assert_sound, bring, end, events, lose, outcomes, plan, put, run, state
 from tests.ordering.letters import DIE, die, stream
 from tests.ordering.rivals import race
 
@@ -75,7 +75,7 @@ def other_states(tx: Connection) -> dict[int, str]:
     stream(tx)
     plan(tx)
     found = {bring(tx, each, "mails"): f"it is {each}" for each in (State.CANCELLED, State.SKIPPED, State.POSTPONED)}
-    (waiting,) = put(tx, plan="mails", not_before=IN_AN_HOUR)
+    (waiting,) = put(tx, plan="mails", not_before=TOMORROW)
     found[waiting] = "it is waiting, so it is queued already"
     (serial,) = put(tx)
     tx.execute(DIE, {"ids": [serial], "errors": ["a"]})
@@ -224,7 +224,7 @@ def test_two_press_retry_all_at_once_and_each_letter_is_retried_once(engine: Eng
     ready = Barrier(2)
 
     def press(chosen: Which) -> Decided:
-        ready.wait(10)
+        ready.wait(60)
         try:
             return dead_decision.decide_all(engine, Verb.RETRY, chosen, actor=ACTOR)
         except UnknownGroup:  # the other was done before this one began
@@ -251,7 +251,7 @@ def test_retry_of_one_pressed_five_times_at_once_makes_one_replay(engine: Engine
 
     def press(number: int) -> str:
         with engine.connect() as tx:
-            ready.wait(10)
+            ready.wait(60)
             try:
                 with tx.begin():
                     if number % 2:

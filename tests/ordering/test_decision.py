@@ -179,7 +179,7 @@ def test_retry_pressed_five_times_at_once_makes_one_attempt(engine: Engine) -> N
 
     def press(_: int) -> str:
         with engine.connect() as tx:
-            ready.wait(10)
+            ready.wait(60)
             try:
                 with tx.begin():
                     retry(tx, item_id)

@@ -13,8 +13,8 @@ from tests.ordering.acts import (
     ACTOR,
     BROKEN,
     DONE,
-    IN_AN_HOUR,
     LONG_AGO,
+    TOMORROW,
     assert_sound,
     bring,
     claim,
@@ -85,7 +85,7 @@ def test_nothing_goes_out_before_start_nor_after_a_pause(tx: Connection) -> None
 
 
 def test_a_head_that_waits_for_its_time_holds_the_line(started: Connection) -> None:
-    (first,) = put(started, not_before=IN_AN_HOUR)
+    (first,) = put(started, not_before=TOMORROW)
     (second,) = put(started)
     assert not ready(started)
     assert feed(started) is None
@@ -98,7 +98,7 @@ def test_a_head_that_waits_for_its_time_holds_the_line(started: Connection) -> N
 
 
 def test_one_added_in_front_of_a_waiting_head_goes(started: Connection) -> None:
-    put(started, not_before=IN_AN_HOUR)
+    put(started, not_before=TOMORROW)
     (front,) = put(started, to=First())
     assert run(started).item_id == front
 
@@ -131,7 +131,7 @@ def test_an_interruption_keeps_its_place_under_continue_too(tx: Connection) -> N
 def test_the_postponed_wake_at_their_old_place(started: Connection) -> None:
     _, early, late, behind = put(started, 4)
     for each in (early, late):
-        items.postpone(started, each, IN_AN_HOUR, actor=ACTOR)
+        items.postpone(started, each, TOMORROW, actor=ACTOR)
     end(started)
     run(started)
     started.execute(text("update relevo.item set not_before = now() where id = :id"), {"id": early})
@@ -148,7 +148,7 @@ def test_a_blocked_plan_starves_nobody(tx: Connection) -> None:
         plan(tx, name)
         plans.start(tx, name, actor=ACTOR)
     bring(tx, State.FAILED, "blocked")
-    put(tx, plan="later", not_before=IN_AN_HOUR)
+    put(tx, plan="later", not_before=TOMORROW)
     for name in ("blocked", "later", "free"):
         put(tx, 3, plan=name)
     assert head.ready(tx) == [(plans.get(tx, "free").id, True)]
@@ -156,7 +156,7 @@ def test_a_blocked_plan_starves_nobody(tx: Connection) -> None:
 
 def test_a_stream_keeps_a_window_out_and_passes_what_is_not_due(tx: Connection) -> None:
     made = plan(tx, concurrency=2)
-    put(tx, not_before=IN_AN_HOUR)
+    put(tx, not_before=TOMORROW)
     line = put(tx, 9)
     fed = head.feed(tx, made.id, serial=False)
     assert sorted(item_of(tx, each.id) for each in fed) == line[:2]

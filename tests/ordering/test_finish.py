@@ -14,7 +14,7 @@ from tests.ordering.acts import (
     ACTOR,
     BROKEN,
     DONE,
-    IN_AN_HOUR,
+    TOMORROW,
     assert_sound,
     claim,
     events,
@@ -37,7 +37,7 @@ TABLE: list[tuple[Ended, State, Outcome | None, int]] = [
     (BROKEN, State.FAILED, Outcome.FAILED, 1),
     (RETRY, State.WAITING, Outcome.FAILED, 1),
     (AlreadyDone("it was there"), State.SKIPPED, None, 0),
-    (NotYet(IN_AN_HOUR, "too early"), State.POSTPONED, None, 0),
+    (NotYet(TOMORROW, "too early"), State.POSTPONED, None, 0),
 ]
 
 

@@ -12,6 +12,7 @@ from ordering.decide import AlreadyDone, Succeeded
 from ordering.model import NewItem
 from tests import servers
 from tests.ordering.acts import ACTOR, PROCESS, feed, plan
+from tests.ordering.vacuumed import vacuum
 
 COUNT = 20_000
 
@@ -42,9 +43,7 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
                 select min(id), 'q', 'noop', now(), (select min(id) from relevo.session), now(), 1, now()
                 from relevo.plan, generate_series(1, 20000) group by generate_series""")
             )
-        with made.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-            tx.execute(text("vacuum analyze relevo.item"))
-            tx.execute(text("vacuum analyze relevo.dispatch"))
+        vacuum(made, "item", "dispatch")
         yield made
         made.dispose()
 

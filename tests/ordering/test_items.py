@@ -13,8 +13,8 @@ from ordering.model import OnInterrupt, Outcome, State
 from tests.ordering.acts import (
     ACTOR,
     DONE,
-    IN_AN_HOUR,
     LONG_AGO,
+    TOMORROW,
     assert_sound,
     bring,
     claim,
@@ -107,8 +107,8 @@ def test_a_value_that_cannot_be_is_refused_by_name(started: Connection, field: s
 def test_what_has_not_started_is_postponed_and_comes_back_to_its_place(started: Connection, kind: State) -> None:
     item_id = bring(started, kind)
     (behind,) = put(started)
-    asleep = items.postpone(started, item_id, IN_AN_HOUR, actor=ACTOR, reason="later")
-    assert (asleep.state, asleep.not_before, asleep.at_head) == (State.POSTPONED, IN_AN_HOUR, False)
+    asleep = items.postpone(started, item_id, TOMORROW, actor=ACTOR, reason="later")
+    assert (asleep.state, asleep.not_before, asleep.at_head) == (State.POSTPONED, TOMORROW, False)
     assert order(started) == [behind]
     assert head.wake_postponed(started) == set()
     started.execute(text("update relevo.item set not_before = now() where id = :id"), {"id": item_id})
@@ -122,7 +122,7 @@ def test_postponing_what_is_out_lets_the_next_one_go(started: Connection) -> Non
     first, second = put(started, 2)
     fed = feed(started)
     assert fed
-    items.postpone(started, first, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(started, first, TOMORROW, actor=ACTOR)
     assert attempt.claim(started, fed.id, session_id=1) == []
     assert run(started).item_id == second
 
@@ -137,7 +137,7 @@ def test_a_time_that_has_passed_puts_the_item_back_now(started: Connection) -> N
 def test_what_runs_or_has_ended_is_not_postponed(started: Connection, kind: State) -> None:
     item_id = bring(started, kind)
     with pytest.raises(NotAllowed, match=f"is {kind}, so it cannot be postponed"):
-        items.postpone(started, item_id, IN_AN_HOUR, actor=ACTOR)
+        items.postpone(started, item_id, TOMORROW, actor=ACTOR)
 
 
 @pytest.mark.parametrize("until", [datetime(2030, 1, 1), datetime.now(UTC) + timedelta(days=4000)])
@@ -181,7 +181,7 @@ def test_what_has_ended_is_not_cancelled(started: Connection, kind: State) -> No
 
 
 @pytest.mark.parametrize(
-    ("verb", "more"), [(items.get, {}), (items.edit, {"change": Edit()}), (items.postpone, {"until": IN_AN_HOUR}), (items.cancel, {})]
+    ("verb", "more"), [(items.get, {}), (items.edit, {"change": Edit()}), (items.postpone, {"until": TOMORROW}), (items.cancel, {})]
 )
 def test_an_unknown_item_is_named(tx: Connection, verb: Any, more: dict[str, Any]) -> None:
     with pytest.raises(UnknownItem, match="no item 777777"):

@@ -11,6 +11,7 @@ from ordering.model import NewItem
 from tests import servers
 from tests.ordering.acts import ACTOR, plan
 from tests.ordering.test_indexes import explained
+from tests.ordering.vacuumed import vacuum
 
 COUNT = 20_000
 
@@ -25,8 +26,7 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
             add.add_many(tx, "line", (NewItem("noop") for _ in range(2 * COUNT)), actor=ACTOR)
             settle = "update relevo.item set state = 'succeeded', settled_at = now() - make_interval(secs => 50000 - id) where id <= :count"
             tx.execute(text(settle), {"count": COUNT})
-        with made.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-            tx.execute(text("vacuum analyze relevo.item"))
+        vacuum(made, "item")
         yield made
         made.dispose()
 

@@ -15,7 +15,7 @@ from ordering.errors import RelevoError
 from ordering.finish import Verdict, finish_all
 from ordering.model import First, Last, NewItem, OnInterrupt, Place, Plan
 from tests.conftest import Scale
-from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, LONG_AGO, PROCESS, assert_sound, plan
+from tests.ordering.acts import ACTOR, BROKEN, DONE, LONG_AGO, PROCESS, TOMORROW, assert_sound, plan
 
 PLANS = ("serial", "other", "stream")
 ENDS: list[Ended] = [DONE, DONE, BROKEN]
@@ -72,7 +72,7 @@ VERBS: list[Callable[[Connection, random.Random], object]] = [
     lambda tx, dice: add.add_many(tx, dice.choice(PLANS), [NewItem("noop")] * 3, actor=ACTOR, to=First()),
     lambda tx, dice: move.move(tx, some_item(tx, dice), dice.choice(PLACES), actor=ACTOR),
     lambda tx, dice: items.edit(tx, some_item(tx, dice), items.Edit(title="t", task=dice.choice(["noop", "other"])), actor=ACTOR),
-    lambda tx, dice: items.postpone(tx, some_item(tx, dice), dice.choice([IN_AN_HOUR, LONG_AGO]), actor=ACTOR),
+    lambda tx, dice: items.postpone(tx, some_item(tx, dice), dice.choice([TOMORROW, LONG_AGO]), actor=ACTOR),
     lambda tx, dice: items.cancel(tx, some_item(tx, dice), actor=ACTOR),
     lambda tx, dice: decision.retry(tx, some_item(tx, dice), actor=ACTOR),
     lambda tx, dice: decision.skip(tx, some_item(tx, dice), actor=ACTOR),

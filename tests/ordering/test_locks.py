@@ -12,7 +12,7 @@ from tests.ordering.acts import (
     ACTOR,
     BROKEN,
     DONE,
-    IN_AN_HOUR,
+    TOMORROW,
     assert_sound,
     dead_session,
     feed,
@@ -110,7 +110,7 @@ def out(engine: Engine) -> tuple[Dispatch, int]:
     "person",
     [
         lambda tx, item: items.cancel(tx, item, actor=ACTOR),
-        lambda tx, item: items.postpone(tx, item, IN_AN_HOUR, actor=ACTOR),
+        lambda tx, item: items.postpone(tx, item, TOMORROW, actor=ACTOR),
         lambda tx, item: items.edit(tx, item, items.Edit(task="other"), actor=ACTOR),
     ],
 )

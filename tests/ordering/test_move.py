@@ -9,7 +9,7 @@ from ordering import items, move, plans
 from ordering.errors import NotInLine, NotMovable, StaleOrder, UnknownItem
 from ordering.model import After, Before, First, Last, Place, State
 from ordering.move import Seen
-from tests.ordering.acts import ACTOR, IN_AN_HOUR, LONG_AGO, assert_sound, bring, events, feed, item_of, order, plan, put, run, state
+from tests.ordering.acts import ACTOR, LONG_AGO, TOMORROW, assert_sound, bring, events, feed, item_of, order, plan, put, run, state
 
 STAYS = (State.DISPATCHED, State.RUNNING, State.FAILED, State.INTERRUPTED, State.SUCCEEDED, State.SKIPPED, State.RESOLVED, State.CANCELLED)
 
@@ -137,7 +137,7 @@ def test_first_stands_behind_the_head_and_in_front_of_all_that_waits(tx: Connect
 def test_a_postponed_item_moves_and_wakes_at_its_new_place(tx: Connection) -> None:
     plan(tx)
     a, b, asleep = put(tx, 3)
-    items.postpone(tx, asleep, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, asleep, TOMORROW, actor=ACTOR)
     go(tx, asleep, Before(b))
     assert state(tx, asleep) is State.POSTPONED
     items.postpone(tx, asleep, LONG_AGO, actor=ACTOR)
@@ -147,7 +147,7 @@ def test_a_postponed_item_moves_and_wakes_at_its_new_place(tx: Connection) -> No
 def test_a_postponed_item_may_be_the_neighbour_and_the_gap_is_what_people_see(tx: Connection) -> None:
     plan(tx)
     a, asleep, b, moving = put(tx, 4)
-    items.postpone(tx, asleep, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, asleep, TOMORROW, actor=ACTOR)
     go(tx, moving, After(asleep), Seen(b))
     go(tx, moving, Before(asleep), Seen(a))
     go(tx, moving, After(a), Seen(b))
@@ -158,7 +158,7 @@ def test_a_postponed_item_may_be_the_neighbour_and_the_gap_is_what_people_see(tx
 def test_moving_another_in_front_of_one_that_waits_for_its_time_lets_it_go(tx: Connection) -> None:
     plan(tx)
     plans.start(tx, "line", actor=ACTOR)
-    put(tx, not_before=IN_AN_HOUR)
+    put(tx, not_before=TOMORROW)
     (ready,) = put(tx)
     assert feed(tx) is None
     go(tx, ready, First())

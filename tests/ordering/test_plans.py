@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from ordering import decision, items, plans
 from ordering.errors import Invalid, NotStarted, PlanBlocked, PlanExists, UnknownPlan
 from ordering.model import OnFailure, State
-from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, bring, end, events, feed, open_run, order, plan, put, run, state
+from tests.ordering.acts import ACTOR, BROKEN, TOMORROW, bring, end, events, feed, open_run, order, plan, put, run, state
 
 
 def test_a_plan_is_as_it_was_created(tx: Connection) -> None:
@@ -144,7 +144,7 @@ def test_a_run_drains_when_nothing_is_waiting_out_or_postponed(tx: Connection) -
     plan(tx)
     (first, second) = put(tx, 2)
     plans.start(tx, "line", actor=ACTOR)
-    items.postpone(tx, second, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, second, TOMORROW, actor=ACTOR)
     end(tx)
     assert feed(tx) is None
     assert open_run(tx)

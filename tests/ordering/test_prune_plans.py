@@ -9,6 +9,7 @@ from ordering import db, plans, prune
 from tests import servers
 from tests.ordering.acts import PROCESS, plan
 from tests.ordering.test_indexes import explained
+from tests.ordering.vacuumed import vacuum
 
 COUNT = 30_000
 TABLES = ("item", "attempt", "output", "step", "event", "dispatch", "run", "fact", "session")
@@ -24,9 +25,7 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
                 plan(tx, f"p{n}")
             plan(tx)
             fill(tx, COUNT)
-        with made.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-            for table in TABLES:
-                tx.execute(text(f"vacuum analyze relevo.{table}"))
+        vacuum(made, *TABLES)
         yield made
         made.dispose()
 

@@ -14,7 +14,7 @@ from ordering.errors import RelevoError
 from ordering.finish import Verdict
 from ordering.model import After, First, Last, NewItem, OnFailure, OnInterrupt, Place, State
 from tests.conftest import Scale
-from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, LONG_AGO, PROCESS, assert_sound, order, plan, put
+from tests.ordering.acts import ACTOR, BROKEN, DONE, LONG_AGO, PROCESS, TOMORROW, assert_sound, order, plan, put
 
 PLANS = {"halting": OnFailure.HALT, "going": OnFailure.CONTINUE, "again": OnFailure.HALT}
 ENDS: list[Place] = [First(), Last()]
@@ -36,7 +36,7 @@ PERSON: list[Callable[[Connection, random.Random], object]] = [
     *[lambda tx, dice: add.add(tx, dice.choice(list(PLANS)), NewItem("noop"), actor=ACTOR, to=dice.choice(ENDS))] * 4,
     lambda tx, dice: move.move(tx, two(tx)[0], dice.choice([*ENDS, After(two(tx)[1])]), actor=ACTOR),
     lambda tx, dice: move.move(tx, two(tx)[0], First(), actor=ACTOR),
-    lambda tx, dice: items.postpone(tx, two(tx)[0], dice.choice([IN_AN_HOUR, LONG_AGO, LONG_AGO]), actor=ACTOR),
+    lambda tx, dice: items.postpone(tx, two(tx)[0], dice.choice([TOMORROW, LONG_AGO, LONG_AGO]), actor=ACTOR),
     lambda tx, dice: items.cancel(tx, two(tx)[0], actor=ACTOR),
     lambda tx, dice: items.edit(tx, two(tx)[0], items.Edit(task=dice.choice(["noop", "other"])), actor=ACTOR),
     *[lambda tx, dice: dice.choice([decision.retry, decision.skip])(tx, unresolved(tx), actor=ACTOR)] * 6,

@@ -1,6 +1,5 @@
 """Signals agree with what is in the tables, are there for every plan, and are read from indexes."""
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -13,8 +12,9 @@ from ordering.errors import UnknownPlan
 from ordering.model import NewItem, OnFailure, OnInterrupt, State
 from ordering.signals import Signals
 from tests import servers
-from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, claim, end, feed, lose, plan, put, run
+from tests.ordering.acts import ACTOR, BROKEN, DONE, TOMORROW, claim, end, feed, lose, plan, put, run
 from tests.ordering.test_indexes import explained
+from tests.ordering.vacuumed import vacuum
 
 NOTHING = timedelta(0)
 
@@ -54,11 +54,11 @@ def test_a_plan_without_anything_is_there_with_zeros(tx: Connection) -> None:
 
 def test_depth_counts_what_is_due_and_not_what_is_to_come(line: Connection) -> None:
     put(line, 3)
-    put(line, 1, not_before=IN_AN_HOUR)
+    put(line, 1, not_before=TOMORROW)
     (put_off,) = put(line, 1)
-    items.postpone(line, put_off, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(line, put_off, TOMORROW, actor=ACTOR)
     assert (of(line).depth, of(line).items[State.WAITING], of(line).items[State.POSTPONED]) == (3, 4, 1)
-    later(line, hours=2)
+    later(line, hours=25)
     assert of(line).depth == 4  # the postponed one is back in the line when a feeder wakes it
     head.wake_postponed(line)
     assert of(line).depth == 5
@@ -196,21 +196,9 @@ def full(server_url: str, template: str) -> Iterator[Engine]:
                 )
             for number in range(50):
                 plan(tx, f"p{number}")
-        assert vacuumed(made)
+        vacuum(made, "item")
         yield made
         made.dispose()
-
-
-def vacuumed(engine: Engine) -> bool:
-    """Whether every page is known to be visible; an autovacuum under way puts that off by a moment."""
-    deadline = time.monotonic() + 30
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-        while time.monotonic() < deadline:
-            tx.execute(text("vacuum analyze relevo.item"))
-            if tx.execute(text("select relallvisible = relpages from pg_class where oid = 'relevo.item'::regclass")).scalar_one():
-                return True
-            time.sleep(0.1)
-    return False
 
 
 def test_signals_can_be_counted_in_indexes_alone(full: Engine) -> None:

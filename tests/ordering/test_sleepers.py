@@ -11,6 +11,7 @@ from ordering.model import NewItem
 from tests import servers
 from tests.ordering.acts import ACTOR, plan
 from tests.ordering.test_indexes import explained
+from tests.ordering.vacuumed import vacuum
 
 SLEEPERS = 5_000  # of each of two plans
 
@@ -33,8 +34,7 @@ def asleep(server_url: str, template: str) -> Iterator[Engine]:
                 text("""insert into relevo.step (item_id, number, name, kind, done, attempt, started_at, wake_at)
                 select id, 1, 'trial', 'sleep', true, 1, now(), not_before from relevo.item where state = 'postponed'""")
             )
-        with made.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-            tx.execute(text("vacuum analyze relevo.item"))
+        vacuum(made, "item")
         yield made
         made.dispose()
 

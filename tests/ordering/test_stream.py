@@ -17,8 +17,8 @@ from tests.ordering.acts import (
     ACTOR,
     BROKEN,
     DONE,
-    IN_AN_HOUR,
     LONG_AGO,
+    TOMORROW,
     assert_sound,
     dead_session,
     events,
@@ -221,7 +221,7 @@ def test_one_of_several_leaves_before_the_claim_and_the_others_run(tx: Connectio
     fed = out(tx)[0]
     mine = [row.id for row in tx.execute(text("select id from relevo.item where dispatch_id = :id order by position"), {"id": fed.id})]
     items.cancel(tx, mine[0], actor=ACTOR)
-    items.postpone(tx, mine[1], IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, mine[1], TOMORROW, actor=ACTOR)
     items.edit(tx, mine[2], Edit(task="other"), actor=ACTOR)
     runs = attempt.claim(tx, fed.id, session_id=dead_session(tx))
     assert [run.item_id for run in runs] == mine[3:]

@@ -15,7 +15,7 @@ def test_an_open_transaction_that_took_a_position_holds_up_no_add_and_no_move(en
         open_.begin()
         open_.execute(text("insert into relevo.item (plan_id, position, task) "
                            "select id, nextval('relevo.stream_position'), 'noop' from relevo.plan"))  # fmt: skip
-        tx.execute(text("set local lock_timeout = '1s'"))
+        tx.execute(text("set local lock_timeout = '10s'"))
         last = add.add(tx, "line", NewItem("noop"), actor=ACTOR).id
         many = [each.id for each in add.add_many(tx, "line", [NewItem("noop")] * 5, actor=ACTOR)]
         for _ in range(30):
@@ -35,7 +35,7 @@ def test_adds_to_one_stream_do_not_wait_for_each_other(engine: Engine) -> None:
     with engine.connect() as first, engine.connect() as second:
         for each in (first, second):
             each.begin()
-            each.execute(text("set local lock_timeout = '1s'"))
+            each.execute(text("set local lock_timeout = '10s'"))
         add.add(first, "line", NewItem("noop"), actor=ACTOR)
         add.add(second, "line", NewItem("noop"), actor=ACTOR)
         first.commit()

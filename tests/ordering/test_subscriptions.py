@@ -153,7 +153,7 @@ def test_workers_that_start_at_once_do_not_deadlock(engine: Engine) -> None:
     barrier = Barrier(4)
 
     def start(number: int) -> None:
-        barrier.wait(20)
+        barrier.wait(60)
         moved = [Subscription(each.type, each.task, f"plan{(index + number) % 5}") for index, each in enumerate(wanted)]
         with engine.begin() as tx:  # a deadlock would be raised here: nothing is tried again
             subscriptions.subscribe_all(tx, reversed(moved), actor=ACTOR)

@@ -200,7 +200,7 @@ def at_once(engine: Engine, *verbs: Callable[[Connection], object]) -> None:
         try:
             with engine.begin() as tx:
                 tx.execute(text("set local deadlock_timeout = '20ms'"))
-                together.wait(10)
+                together.wait(60)
                 verb(tx)
         except BaseException as error:
             raised.append(error)
@@ -209,7 +209,8 @@ def at_once(engine: Engine, *verbs: Callable[[Connection], object]) -> None:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(30)
+        each.join(60)
+        assert not each.is_alive()
     assert not raised, raised
 
 
@@ -237,7 +238,7 @@ def test_a_session_waits_for_no_other(engine: Engine) -> None:
         fed = stream(tx, 2)
         runs = [claim(tx, each) for each in fed]
     with engine.begin() as one, engine.begin() as two:
-        two.execute(text("set local lock_timeout = '100ms'"))
+        two.execute(text("set local lock_timeout = '5s'"))
         for tx, claimed in zip((one, two), runs, strict=True):
             finish.finish(tx, claimed, DONE)
     with engine.connect() as tx:

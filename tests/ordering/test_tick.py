@@ -1,7 +1,7 @@
 """Ticks: one item each, however many look; missed ones as the schedule says; what is locked or broken holds up nobody."""
 
 import logging
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from tests.ordering.rivals import race
 from workers.ticking import Ticker
 
 MINUTE = timedelta(minutes=1)
+YEARLY = "0 0 1 1 *"
 
 
 def scheduled(tx: Connection, name: str = "minutely", plan: str = "line", cron: str = "* * * * *", **fields: Any) -> None:
@@ -25,6 +26,13 @@ def scheduled(tx: Connection, name: str = "minutely", plan: str = "line", cron: 
 def set_back(tx: Connection, back: timedelta, name: str = "minutely") -> datetime:
     """Let the schedule's next tick be the last one before so long ago, as after an outage of that length; that tick."""
     at = (clock.now(tx) - back).replace(second=0, microsecond=0)
+    tx.execute(text("update relevo.schedule set next_at = :at where name = :name"), {"at": at, "name": name})
+    return at
+
+
+def set_to_new_year(tx: Connection, years: int = 0, name: str = "minutely") -> datetime:
+    """Let the next tick of a yearly schedule be this year's first instant, or that of some years before; no other comes due in a test."""
+    at = datetime(clock.now(tx).year - years, 1, 1, tzinfo=UTC)
     tx.execute(text("update relevo.schedule set next_at = :at where name = :name"), {"at": at, "name": name})
     return at
 
@@ -85,7 +93,7 @@ def test_what_was_missed_is_made_as_the_schedule_says(tx: Connection, setting: M
 
 def test_a_skipped_tick_leaves_a_line_in_the_trail(tx: Connection) -> None:
     plan(tx)
-    scheduled(tx, cron="0 0 1 1 *", missed=Missed.SKIP)
+    scheduled(tx, cron=YEARLY, missed=Missed.SKIP)
     year = clock.now(tx).year
     tx.execute(text("update relevo.schedule set next_at = make_timestamptz(:year, 1, 1, 0, 0, 0, 'UTC')"), {"year": year})
     assert tick_all(tx) == []
@@ -161,8 +169,8 @@ def test_a_clock_that_was_set_back_makes_no_tick_twice(tx: Connection) -> None:
 def test_two_feeders_make_one_item(engine: Engine) -> None:
     with engine.begin() as tx:
         plan(tx)
-        scheduled(tx)
-        set_back(tx, 10 * MINUTE)
+        scheduled(tx, cron=YEARLY)
+        set_to_new_year(tx, years=1)
         (due,) = tick.due(tx)
     assert race(engine, lambda tx: tick.tick(tx, due.id), lambda tx: tick.tick(tx, due.id)) == []
     with engine.begin() as tx:
@@ -204,13 +212,13 @@ def test_a_locked_plan_and_a_broken_schedule_starve_no_other(engine: Engine, imp
     with engine.begin() as tx:
         ids = {name: plan(tx, name).id for name in ("held", "broken", "free")}
         for number in range(3):
-            scheduled(tx, f"held-{number}", "held")
-            set_back(tx, 5 * MINUTE, f"held-{number}")
-        scheduled(tx, "broken", "broken")
-        set_back(tx, 4 * MINUTE, "broken")
+            scheduled(tx, f"held-{number}", "held", YEARLY)
+            set_to_new_year(tx, 2, f"held-{number}")
+        scheduled(tx, "broken", "broken", YEARLY)
+        set_to_new_year(tx, 1, "broken")
         tx.execute(text("update relevo.schedule set timezone = 'Mars/Olympus' where name = 'broken'"))
-        scheduled(tx, "free", "free")
-        set_back(tx, timedelta(0), "free")
+        scheduled(tx, "free", "free", YEARLY)
+        set_to_new_year(tx, name="free")
     caplog.set_level(logging.WARNING)
     with engine.begin() as holder:
         plans.lock_by_name(holder, "held")
@@ -222,9 +230,9 @@ def test_a_locked_plan_and_a_broken_schedule_starve_no_other(engine: Engine, imp
     with engine.begin() as tx, pytest.raises(Invalid):
         tick_all(tx)
     with engine.begin() as tx:
-        schedule.put(tx, NewSchedule("broken", "broken", "* * * * *", "noop"), actor=ACTOR)
-        set_back(tx, timedelta(0), "broken")
-    assert ids["broken"] in tick_once()
+        schedule.put(tx, NewSchedule("broken", "broken", YEARLY, "noop"), actor=ACTOR)
+        set_to_new_year(tx, name="broken")
+    assert tick_once() == [ids["broken"]]
 
 
 def test_a_tick_is_made_and_counted_or_neither(engine: Engine) -> None:

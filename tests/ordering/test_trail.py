@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 from ordering import audit, items, move, plans, trail
 from ordering.errors import Invalid, UnknownEvent
 from ordering.model import First
-from tests.ordering.acts import ACTOR, IN_AN_HOUR, plan, put
+from tests.ordering.acts import ACTOR, TOMORROW, plan, put
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def acted(tx: Connection) -> list[int]:
     plan(tx, "other")
     line = put(tx, 2, title="Audit the dependencies")
     move.move(tx, line[1], First(), actor="ana")
-    items.postpone(tx, line[0], IN_AN_HOUR, actor="ben", reason="the MIRROR is down")
+    items.postpone(tx, line[0], TOMORROW, actor="ben", reason="the MIRROR is down")
     (elsewhere,) = put(tx, plan="other")
     items.cancel(tx, elsewhere, actor="ana", reason="100% not needed")
     return line

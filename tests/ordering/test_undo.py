@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, text
 from ordering import decision, head, items, move, plans, trail, undo
 from ordering.errors import NotUndoable, UnknownEvent
 from ordering.model import After, Before, First, Item, Last, Place, State
-from tests.ordering.acts import ACTOR, IN_AN_HOUR, LONG_AGO, assert_sound, bring, end, events, feed, open_run, order, plan, put, run, state
+from tests.ordering.acts import ACTOR, LONG_AGO, TOMORROW, assert_sound, bring, end, events, feed, open_run, order, plan, put, run, state
 from tests.ordering.rivals import race
 
 
@@ -145,25 +145,25 @@ def test_not_what_runs(tx: Connection) -> None:
 
 
 def test_a_postponement_is_back_in_the_line(tx: Connection, line: list[int]) -> None:
-    items.postpone(tx, line[1], IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, line[1], TOMORROW, actor=ACTOR)
     assert back(tx).not_before is None
     assert order(tx) == line
 
 
 def test_a_second_postponement_gives_back_the_first_time(tx: Connection, line: list[int]) -> None:
-    items.postpone(tx, line[1], IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, line[1], TOMORROW, actor=ACTOR)
     first = last(tx)
-    items.postpone(tx, line[1], IN_AN_HOUR + timedelta(hours=1), actor=ACTOR)
+    items.postpone(tx, line[1], TOMORROW + timedelta(hours=1), actor=ACTOR)
     refused(tx, first, "was postponed since")
     item = back(tx)
-    assert (item.state, item.not_before) == (State.POSTPONED, IN_AN_HOUR)
+    assert (item.state, item.not_before) == (State.POSTPONED, TOMORROW)
 
 
 def test_what_was_brought_back_is_postponed_again(tx: Connection, line: list[int]) -> None:
-    items.postpone(tx, line[1], IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, line[1], TOMORROW, actor=ACTOR)
     items.postpone(tx, line[1], LONG_AGO, actor=ACTOR)
     item = back(tx)
-    assert (item.state, item.not_before) == (State.POSTPONED, IN_AN_HOUR)
+    assert (item.state, item.not_before) == (State.POSTPONED, TOMORROW)
 
 
 def test_a_postponement_that_is_over_is_not_undone(tx: Connection, line: list[int]) -> None:
@@ -177,7 +177,7 @@ def test_what_was_dispatched_and_postponed_waits_again(tx: Connection) -> None:
     plan(tx)
     plans.start(tx, "line", actor=ACTOR)
     item = bring(tx, State.DISPATCHED)
-    items.postpone(tx, item, IN_AN_HOUR, actor=ACTOR)
+    items.postpone(tx, item, TOMORROW, actor=ACTOR)
     assert back(tx).state is State.WAITING
     assert feed(tx) is not None
     assert state(tx, item) is State.DISPATCHED
@@ -193,7 +193,7 @@ def test_a_cancelled_item_stands_at_its_old_place(tx: Connection, was: State) ->
     undone = back(tx)
     assert undone.state is (State.POSTPONED if was is State.POSTPONED else State.WAITING)
     assert undone.settled_at is None
-    assert undone.not_before == (IN_AN_HOUR if was is State.POSTPONED else None)
+    assert undone.not_before == (TOMORROW if was is State.POSTPONED else None)
     assert order(tx) == ([] if was is State.POSTPONED else [item]) + behind
     assert_sound(tx)
 

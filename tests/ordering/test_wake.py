@@ -10,6 +10,7 @@ from ordering import add, facts, head, plan_edit, plans, subscriptions
 from ordering.model import NewItem
 from ordering.subscriptions import Subscription
 from tests.ordering.acts import ACTOR, claim, lose, order, plan, put
+from tests.ordering.ear import listening, notified
 
 
 def test_a_plan_that_somebody_holds_is_woken_later(engine: Engine) -> None:
@@ -29,34 +30,32 @@ def test_a_plan_that_somebody_holds_is_woken_later(engine: Engine) -> None:
         assert len(order(tx, "busy")) == 2
 
 
-def notified(engine: Engine, listener: psycopg.Connection[Any], act: Callable[[Connection], object]) -> bool:
+def tells(engine: Engine, ear: psycopg.Connection[Any], act: Callable[[Connection], object]) -> bool:
     """Whether the feeders are told of what `act` does."""
+    notified(engine, ear)
     with engine.begin() as tx:
         act(tx)
-    return bool(list(listener.notifies(timeout=0.5, stop_after=1)))
+    return bool(notified(engine, ear))
 
 
-def test_what_waits_for_a_person_only_keeps_no_feeder_asleep(engine: Engine, database_url: str) -> None:
+def test_what_waits_for_a_person_only_keeps_no_feeder_asleep(engine: Engine) -> None:
     with engine.begin() as tx:
         plan(tx, "stream", concurrency=2)
         subscriptions.subscribe(tx, Subscription("it.happened", "noop", "stream"), actor=ACTOR)
     acts = (lambda tx: add.add(tx, "stream", NewItem("noop"), actor=ACTOR), lambda tx: facts.emit(tx, "it.happened", {}))
-    with psycopg.connect(database_url, autocommit=True) as listener:
-        listener.execute(f"listen {plans.WAKE_CHANNEL}")
-        assert [notified(engine, listener, act) for act in acts] == [True, True], "nothing is out"
+    with listening(engine) as ear:
+        assert [tells(engine, ear, act) for act in acts] == [True, True], "nothing is out"
         with engine.begin() as tx:
             runs = [run for each in head.feed(tx, plans.get(tx, "stream").id, serial=False) for run in [claim(tx, each)]]
-        assert [notified(engine, listener, act) for act in acts] == [False, False], "two are out"
+        assert [tells(engine, ear, act) for act in acts] == [False, False], "two are out"
         with engine.begin() as tx:
             for run in runs:
                 lose(tx, run, closed=False)
-        list(listener.notifies(timeout=0.2))
-        assert [notified(engine, listener, act) for act in acts] == [True, True], "two are undecided"
+        assert [tells(engine, ear, act) for act in acts] == [True, True], "two are undecided"
 
 
-def test_a_stream_that_has_room_now_is_fed_at_once(engine: Engine, database_url: str) -> None:
+def test_a_stream_that_has_room_now_is_fed_at_once(engine: Engine) -> None:
     with engine.begin() as tx:
         made = plan(tx, "stream", concurrency=2)
-    with psycopg.connect(database_url, autocommit=True) as listener:
-        listener.execute(f"listen {plans.WAKE_CHANNEL}")
-        assert notified(engine, listener, lambda tx: plan_edit.edit(tx, made, {"concurrency": 3}, actor=ACTOR))
+    with listening(engine) as ear:
+        assert tells(engine, ear, lambda tx: plan_edit.edit(tx, made, {"concurrency": 3}, actor=ACTOR))

@@ -14,7 +14,7 @@ from ordering.decide import AlreadyDone, Failed, Succeeded
 from ordering.errors import NotAllowed, NotInLine, NotMovable, NotStarted, PlanBlocked, RelevoError
 from ordering.model import UNRESOLVED, After, Before, Claimed, Dispatch, First, Last, NewItem, OnFailure, Place, State
 from tests.ordering import acts
-from tests.ordering.acts import ACTOR, BROKEN, DONE, IN_AN_HOUR, LONG_AGO
+from tests.ordering.acts import ACTOR, BROKEN, DONE, LONG_AGO, TOMORROW
 from tests.ordering.line_model import LINE, OUT, Line
 
 PICK = st.integers(0, 10**6)
@@ -99,7 +99,7 @@ class Walk(RuleBasedStateMachine):
         item = self.any_item(pick)
 
         def verb() -> object:
-            return items.postpone(self.tx, item, IN_AN_HOUR if later else LONG_AGO, actor=ACTOR)
+            return items.postpone(self.tx, item, TOMORROW if later else LONG_AGO, actor=ACTOR)
 
         if self.state(item) in (*LINE, State.DISPATCHED):
             verb()

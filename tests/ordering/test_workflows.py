@@ -11,7 +11,7 @@ from ordering.errors import Invalid
 from ordering.finish import finish
 from ordering.model import Claimed, State, StepKind
 from ordering.steps import Step
-from tests.ordering.acts import ACTOR, BROKEN, IN_AN_HOUR, plan, put, run
+from tests.ordering.acts import ACTOR, BROKEN, TOMORROW, plan, put, run
 
 SOON = Failed("ConnectionError", "no", retry_in=timedelta(minutes=5), counts=False)
 
@@ -102,7 +102,7 @@ def test_among_many_that_wait_without_steps_a_page_is_bounded_and_goes_on(stream
     monkeypatch.setattr(workflows, "SCAN", 3)
     others = put(stream, 4, plan="flows")
     for number, each in enumerate(others):
-        items.postpone(stream, each, IN_AN_HOUR + timedelta(minutes=number), actor=ACTOR)
+        items.postpone(stream, each, TOMORROW + timedelta(minutes=number), actor=ACTOR)
     last = asleep(stream, timedelta(days=14))
     first = workflows.workflows(stream, "asleep", limit=10)
     assert first.items == []
