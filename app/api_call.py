@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.responses import Response
 
+from app import api_query
 from app.buckets import Buckets
 from app.caller import Caller, Known, Role
 from app.door import BODY, WRITES
@@ -153,6 +154,8 @@ async def _call(
     request.state.place = request.app.state.live.place  # before anything is read: what happens from now on is told from here on
     writes = request.method in WRITES
     caller.require(Role.OPERATE if writes else Role.VIEW, "This")
+    if request.url.path.startswith("/api/"):  # a page passes over what it does not know, and shows what it goes by
+        api_query.check(request)
     content = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + request.scope.get(BODY, b"")
     connection = await _connection(server)
     bound = asyncio.get_running_loop().call_later(CALL_SECONDS, cut, connection)

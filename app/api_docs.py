@@ -29,8 +29,8 @@ class Problem(BaseModel):
     detail: str
 
 
-ALWAYS = (401, 403, 421, 429, 431, 503)
-OF_WRITES = (400, 408, 413, 415)
+ALWAYS = (400, 401, 403, 421, 422, 429, 431, 503)
+OF_WRITES = (408, 413, 415)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

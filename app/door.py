@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.problem import Answering, Refused
+from app.problem import ENDLESS, Answering, Refused
 from workers.loopback import is_loopback
 
 HEAD_LIMIT = 2**15  # bytes of headers, also where they come in one piece
@@ -63,8 +63,10 @@ class Door:
             await send(message)
 
         size, headers = 0, Headers(scope=scope)
+        if scope["method"] == "HEAD" and scope["path"] != ENDLESS:
+            scope = {**scope, "method": "GET"}  # the connection itself keeps the body of the answer back
         try:
-            self._check(scope["method"], scope["path"], headers)
+            self._check(scope, headers)
             if scope["method"] in WRITES:
                 size = self._reserve(scope["path"], headers)
                 scope[BODY] = await _body(receive, size)
@@ -91,9 +93,14 @@ class Door:
         """The request for an answer that the application itself did not give: it is not in the scope yet."""
         return Request({**scope, "app": self._app})
 
-    def _check(self, method: str, path: str, headers: Headers) -> None:
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        method, path = scope["method"], scope["path"]
         if sum(len(name) + len(value) for name, value in headers.raw) > HEAD_LIMIT:
             raise Refused(431, f"The headers have more than {HEAD_LIMIT} bytes; send less.")
+        try:
+            unquote_to_bytes(scope["raw_path"] + scope["query_string"]).decode()
+        except UnicodeDecodeError:
+            raise Refused(400, "The address is not UTF-8; percent-encode the text that it holds as UTF-8.") from None
         host = headers.get("host", "")
         if self._only_loopback and not is_loopback(_hostname(host)):
             raise Refused(421, f"The server answers to localhost only and not to {host[:100]!r}; a tokens file lets it serve other names.")

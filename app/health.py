@@ -69,15 +69,12 @@ class Readiness:
             return f"The {name} did not answer within {LOOK_SECONDS:g} s."
 
 
-# Monitors like to ask by HEAD.
-@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", summary="Whether the process lives", response_model=Live)
 async def healthz() -> Response:
     """It answers without asking anybody."""
     return written({"status": "ok"})
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", summary="Whether Postgres and the broker answer", response_model=Ready, responses={503: {"model": Ready}})
 async def readyz(request: Request) -> Response:
     """200 when both do, `degraded` where no worker lives; else 503, and which does not answer."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from app import api_query
 from app.api_body import body_of, takes
 from app.api_call import PAGE, Calling, Cursor, Digits, Limit, Server, written
 from app.api_docs import problems
@@ -86,7 +87,7 @@ def live_of(request: Request) -> Live:
 STREAM: dict[int | str, dict[str, Any]] = {200: {"description": "A stream of events", "content": {"text/event-stream": {}}}}
 
 
-@router.get("/stream", summary="Listen to what happens", response_class=Response, responses={**STREAM, **problems()})
+@router.get("/stream", summary="Listen to what happens", response_class=Response, responses={**STREAM, **problems(422)})
 async def stream(
     request: Request,
     live: Annotated[Live, Depends(live_of)],
@@ -99,6 +100,7 @@ async def stream(
     """
     server: Server = request.app.state.server
     await admitted(server, request)
+    api_query.check(request)
     listener = live.join(parsed(last_event_id or after))
     return _Stream(live, listener, _messages(server, request, listener))
 

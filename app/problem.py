@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DataError, DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from app.fields import BadInput
 from ordering import db, errors, position
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:relevo:problem:"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ENDLESS = "/api/events/stream"  # which has no end: nobody asks for its head alone, by HEAD
 RETRY_AFTER = 2  # seconds
 
 
@@ -216,10 +219,20 @@ def _database(error: DBAPIError) -> Told:
     return Told(DEFECT, f"Relevo has a defect (SQLSTATE {state}); nothing was changed, and the log of the server has the details.", {}, {})
 
 
+def allowed(request: Request) -> list[str]:
+    """The methods that the address of the request has; the framework names those of the first route alone."""
+    routes = request.app.router.routes
+    found = [each for each in METHODS if any(route.matches({**request.scope, "method": each})[0] is Match.FULL for route in routes)]
+    return ["GET", "HEAD", *found[1:]] if "GET" in found and request.scope["path"] != ENDLESS else found
+
+
 def install(app: FastAPI, answering: Answering) -> None:
     """Answer every error of `app` by `answering`."""
 
     async def handler(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            methods = ", ".join(allowed(request))
+            error = Refused(405, f"This address has no {request.method[:40]}; it has {methods}.", {"Allow": methods})
         return answering(request, error)
 
     for kind in (errors.RelevoError, DBAPIError, RequestValidationError, HTTPException, Exception):

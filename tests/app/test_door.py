@@ -32,12 +32,6 @@ def test_every_answer_has_the_headers(api: httpx.Client) -> None:
         assert not any(name.startswith("access-control") for name in response.headers)
 
 
-def test_health_may_be_asked_by_head(api: httpx.Client) -> None:
-    for path in ("/healthz", "/readyz"):
-        answer = api.head(path)
-        assert (answer.status_code, answer.content) == (200, b"")
-
-
 @pytest.mark.parametrize("host", ["relevo.example", "relevo.example:8000", "127.0.0.1.example", "10.0.0.1", "", "[", "localhost.example"])
 def test_a_name_that_is_not_of_this_machine_is_not_served(api: httpx.Client, host: str) -> None:
     problem(api.get("/api/plans", headers={"Host": host}), 421, "wrong-host")
