@@ -1,8 +1,9 @@
-"""Schedules over HTTP: list, create, show, pause, resume, remove, and one item more by hand."""
+"""Schedules over HTTP: list, create, show, edit, pause, resume, remove, and one item more by hand."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel
@@ -10,14 +11,14 @@ from sqlalchemy import Connection
 
 from app import known_tasks
 from app.api_body import body_of, takes
-from app.api_call import PAGE, Calling, Cursor, Limit, written
+from app.api_call import PAGE, Call, Calling, Cursor, Limit, written
 from app.api_docs import problems
 from app.api_items import may_run
 from app.api_plans import Text, named, searched
-from app.schemas import ReasonBody, ScheduleBody
+from app.schemas import ReasonBody, ScheduleBody, ScheduleEditBody
 from ordering import plans, schedule, schedule_now
 from ordering.add import Added
-from ordering.errors import UnknownSchedule
+from ordering.errors import Invalid, UnknownSchedule
 from ordering.schedule import NewSchedule, Schedule
 from ordering.text import checked
 
@@ -52,16 +53,15 @@ def list_(
     """By name, each with its coming ticks. `text` is looked for in name, title and task."""
     after, containing = checked("cursor", cursor or "", 200), searched(text)
 
-    def verb(tx: Connection) -> list[Schedule]:
-        only = None if plan is None else plans.get(tx, named(plan)).name
-        return [each for each in schedule.list_(tx) if only in (None, each.plan)]
+    only = None if plan is None else named(plan)
 
-    found = [
-        each
-        for each in call.read(verb)
-        if each.name > after and (containing is None or containing.lower() in f"{each.name} {each.title} {each.task}".lower())
-    ]
-    return written({"items": found[:limit], "next": found[limit - 1].name if len(found) > limit else None})
+    def verb(tx: Connection) -> tuple[list[Schedule], str | None]:
+        if only is not None:
+            plans.get(tx, only)
+        return schedule.page(tx, limit=limit, after=after, plan=only, containing=containing)
+
+    found, following = call.read(verb)
+    return written({"items": found, "next": following})
 
 
 @router.post(
@@ -78,26 +78,14 @@ def list_(
             "cron": "30 2 * * *",
             "timezone": "Europe/Berlin",
             "task": "http",
-            "args": ["https://x.example"],
+            "args": {"url": "https://example.org/hook"},
         },
     ),
 )
 def create(call: Calling, body: Annotated[ScheduleBody, Depends(body_of(ScheduleBody))]) -> Response:
     """It adds an item to the plan at each tick. One of the task `shell` needs the role admin."""
     may_run(call, [body.task])
-    args = body.args
-    new = NewSchedule(
-        body.name,
-        body.plan,
-        body.cron,
-        body.task,
-        args if isinstance(args, list) else [],
-        args if isinstance(args, dict) else {},
-        body.title,
-        body.kind,
-        body.timezone,
-        body.missed,
-    )
+    new = NewSchedule(**_fields(body, type(body).model_fields))
 
     def verb(tx: Connection) -> Schedule:
         known_tasks.require(tx, [body.task])
@@ -110,6 +98,47 @@ def create(call: Calling, body: Annotated[ScheduleBody, Depends(body_of(Schedule
 def show(call: Calling, name: Name) -> Response:
     """With its coming ticks."""
     return written(call.read(lambda tx: schedule.get(tx, name)))
+
+
+@router.patch(
+    "/{schedule}",
+    summary="Edit a schedule",
+    response_model=Schedule,
+    responses=problems(404, 409, 422),
+    openapi_extra=takes(ScheduleEditBody, {"cron": "0 3 * * 1-5", "missed": "skip"}, {"args": {"command": ["make", "backup"]}}),
+)
+def edit(call: Calling, name: Name, body: Annotated[ScheduleEditBody, Depends(body_of(ScheduleEditBody))]) -> Response:
+    """Its name stays, and so do the items that it has added. One that the catalogue has is again as it says there at the next start."""
+    change = _fields(body, body.model_fields_set)
+    if not change:
+        raise Invalid("body", "changes nothing; give at least one field.")
+    return call.write(lambda tx: edit_for(call, tx, name, change))
+
+
+def edit_for(call: Call, tx: Connection, name: str, change: dict[str, Any]) -> Schedule:
+    """Edit it as the caller asks. Raises Refused (403) if it is or becomes a command that the caller may not let run; UnknownTask.
+
+    Locked first: nobody else makes a command of it behind the look at its task.
+    """
+    may_run(call, [schedule.lock(tx, name).task, change.get("task")])
+    if "task" in change:
+        known_tasks.require(tx, [change["task"]])
+    return schedule.edit(tx, name, change, actor=call.actor)
+
+
+def add_for(call: Call, tx: Connection, name: str) -> Added:
+    """Add its item now. Raises Refused (403) if that is a command that the caller may not let run; UnknownSchedule."""
+    found = schedule.get(tx, name)
+    may_run(call, [found.task])
+    return schedule_now.add_now(tx, found, actor=call.actor)
+
+
+def _fields(body: ScheduleBody | ScheduleEditBody, named: Iterable[str]) -> dict[str, Any]:
+    fields = {each: getattr(body, each) for each in named}
+    if "args" in fields:
+        args = fields["args"]
+        fields |= {"args": args, "kwargs": {}} if isinstance(args, list) else {"args": [], "kwargs": args}
+    return fields
 
 
 @router.delete("/{schedule}", summary="Remove a schedule", response_model=Schedule, responses=problems(404, 409, 422))
@@ -137,9 +166,4 @@ def resume(call: Calling, name: Name, body: Annotated[ReasonBody, Depends(body_o
 @router.post("/{schedule}/add", summary="Add a schedule's item now", status_code=201, response_model=Added, responses=ON_ONE)
 def add(call: Calling, name: Name) -> Response:
     """One more, beside its ticks."""
-
-    def verb(tx: Connection) -> Added:
-        may_run(call, [schedule.get(tx, name).task])
-        return schedule_now.add_now(tx, name, actor=call.actor)
-
-    return call.write(verb, 201)
+    return call.write(lambda tx: add_for(call, tx, name), 201)

@@ -14,7 +14,7 @@ from app.api_call import Calling
 from app.api_plans import PlanName
 from app.form import Fields, Form
 from app.given import duration
-from app.show import lasting
+from app.lasting import lasting
 from ordering import plan_edit, plans, rate
 from ordering.errors import Invalid
 from ordering.model import OnFailure, OnInterrupt

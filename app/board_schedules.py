@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -12,50 +13,68 @@ from app import cron_words, given, known_tasks, page, plan_asks
 from app.act import Place, act, page_at
 from app.api_call import Call, Calling
 from app.api_items import may_run
+from app.api_schedules import add_for, edit_for
 from app.caller import Role
 from app.form import Fields, Form
 from app.page import Refusal
 from app.typed import typed
 from ordering import schedule, schedule_now, tasks, views
-from ordering.errors import Invalid
+from ordering.errors import Invalid, UnknownSchedule
 from ordering.model import Missed
 from ordering.schedule import NewSchedule, Schedule
+from ordering.text import checked
 
 router = APIRouter(include_in_schema=False)
-PLANS = 500  # to choose from
+ROWS = 24  # of one page
+PLANS = 500  # that are offered; another one can be written
 
 
 @router.get("/schedules")
 def list_(
     request: Request,
     call: Calling,
+    after: Annotated[str, Query(max_length=100)] = "",
+    plan: Annotated[str, Query(max_length=100)] = "",
+    text: Annotated[str, Query(max_length=200)] = "",
     ask: Annotated[str, Query(max_length=20)] = "",
     schedule: Annotated[str, Query(max_length=63)] = "",
 ) -> Response:
-    """Every schedule by name; `ask` is the dialog that is open, about the one that is named."""
-    return show(request, call, edited=schedule if ask == "edit" else "")
+    """Schedules by name, those of one `plan` or with `text`; `ask` is the dialog that is open, about the one that is named."""
+    return show(request, call, after=after, plan=plan, text=text, edited=schedule if ask == "edit" else "")
 
 
 @page_at("/schedules")
 def refused(request: Request, call: Call, at: Place, refusal: Refusal) -> Response:
     """The page after a refusal."""
     edited = refusal.form.text("schedule") if refusal.form.text("ask") == "edit" else ""
-    return show(request, call, edited=edited, refusal=refusal, here=at.address)
+    asked = {name: at.query.get(name, "") for name in ("after", "plan", "text")}
+    return show(request, call, **asked, edited=edited, refusal=refusal, here=at.address)
 
 
-def show(request: Request, call: Call, *, edited: str = "", refusal: Refusal | None = None, here: str | None = None) -> Response:
+def show(
+    request: Request,
+    call: Call,
+    *,
+    after: str = "",
+    plan: str = "",
+    text: str = "",
+    edited: str = "",
+    refusal: Refusal | None = None,
+    here: str | None = None,
+) -> Response:
     """The page, or a refused form of it with what was typed. `edited`: the schedule whose dialog is open."""
-
+    begin, only, containing = checked("after", after, 100), checked("plan", plan.strip(), 100), checked("text", text.strip(), 200)
     may = call.caller.role >= Role.OPERATE
 
     def read(tx: Connection) -> dict[str, Any]:
-        found = schedule.list_(tx)
+        found, following = schedule.page(tx, limit=ROWS, after=begin, plan=only or None, containing=containing or None)
         return {
             "schedules": found,
-            "edited": next((each for each in found if each.name == edited), None) if may else None,
-            "last": schedule_now.last_items(tx),
-            "plans": [each.name for each in views.page(tx, limit=PLANS)[0]],
-            "tasks": sorted({*(each.name for each in tasks.offered(tx)), *known_tasks.BUILT_IN}),
+            "next": following,
+            "edited": _edited(tx, edited) if may else None,
+            "last": schedule_now.last_items(tx, (each.name for each in found)),
+            "plans": views.names(tx, limit=PLANS),
+            "tasks": sorted({*tasks.names(tx), *known_tasks.BUILT_IN}),
         }
 
     return page.render(
@@ -69,8 +88,15 @@ def show(request: Request, call: Call, *, edited: str = "", refusal: Refusal | N
         missed=list(Missed),
         written=plan_asks.written,
         in_words=cron_words.in_words,
+        asked={"after": begin, "plan": only, "text": containing},
         **call.read(read),
     )
+
+
+def _edited(tx: Connection, name: str) -> Schedule | None:
+    with suppress(UnknownSchedule):
+        return schedule.get(tx, name)
+    return None
 
 
 def _new(form: Form) -> NewSchedule:
@@ -123,12 +149,10 @@ def edit(request: Request, call: Calling, form: Fields, name: str) -> Response:
     """Change what a schedule adds, where and when."""
 
     def verb(tx: Connection) -> None:
-        old = schedule.get(tx, name)
+        old = schedule.lock(tx, name)
         change = _change(old, form)
         if change:
-            may_run(call, [old.task, change.get("task", old.task)])
-            known_tasks.require(tx, [change.get("task", old.task)])
-            schedule.edit(tx, name, change, actor=call.actor)
+            edit_for(call, tx, name, change)
 
     return act(request, call, form, verb, back="/schedules")
 
@@ -149,7 +173,6 @@ def change(request: Request, call: Calling, form: Fields, name: str, verb: str =
                     raise Invalid("sure", "is not ticked; tick it to say that the schedule shall be removed.")
                 schedule.remove(tx, name, actor=call.actor, reason=reason)
             case _:
-                may_run(call, [schedule.get(tx, name).task])
-                schedule_now.add_now(tx, name, actor=call.actor)
+                add_for(call, tx, name)
 
     return act(request, call, form, run, back="/schedules")

@@ -21,6 +21,7 @@ from app import (
     cli_platform,
     cli_run,
     cli_schedule,
+    cli_schedule_show,
     cli_show,
     cli_signals,
     cli_token,
@@ -82,11 +83,13 @@ PANELS: dict[str, dict[str, Any]] = {
 
 SCHEDULE: dict[str, Any] = {
     "create": cli_schedule.create,
-    "list": cli_schedule.list_,
-    "show": cli_schedule.show_,
+    "list": cli_schedule_show.list_,
+    "show": cli_schedule_show.show_,
+    "edit": cli_schedule.edit,
     "pause": cli_schedule.pause,
     "resume": cli_schedule.resume,
     "remove": cli_schedule.remove,
+    "add": cli_schedule.add,
 }
 
 DEAD: dict[str, Any] = {

@@ -8,6 +8,7 @@ import typer
 
 from app import show
 from app.cli_call import Actor, AsJson, PlanName, Reason, actor, say, transact
+from app.lasting import lasting
 from ordering.model import OnFailure, OnInterrupt, State
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def _print(
     if plan.run is not None:
         run = f"; run {plan.run.id} ({plan.run.on_failure}) since {show.when(plan.run.started_at)} by {plan.run.started_by}"
     say(f"{plan.name}: {plan.status} ({counts}){run}")
-    say(f"What is settled stays for {show.lasting(plan.keep)}." + (f" At most {plan.rate} are handed out." if plan.rate else ""))
+    say(f"What is settled stays for {lasting(plan.keep)}." + (f" At most {plan.rate} are handed out." if plan.rate else ""))
     for title, listed in (("Out", out), ("Unresolved", unresolved), ("Line", line), ("Postponed", postponed), ("Ended last", settled)):
         if listed:
             say("")

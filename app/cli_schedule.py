@@ -1,25 +1,22 @@
-"""Commands on schedules: create, list, show, pause, resume, remove."""
+"""Commands that change schedules: create, edit, pause, resume, remove, and add the item of one now."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app import given, show
-from app.cli_call import Actor, AsJson, PlanName, Reason, actor, say, settings, transact
+from app.cli_call import Actor, AsJson, PlanName, Reason, actor, say, transact
 from app.cli_plan import TitleOption
+from app.cli_schedule_show import Name, answer, in_catalogue
 from ordering.model import Missed
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import Connection
 
+    from ordering.add import Added
     from ordering.schedule import Schedule
-
-Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="The schedule's name.")]
 
 
 def create(
@@ -53,59 +50,72 @@ def create(
         new = schedule.NewSchedule(name, plan, cron, task, positional, named, title, kind, timezone, missed)
         return schedule.create(tx, new, actor=actor(by))
 
-    _answer(transact(verb), "Created schedule {name}.", as_json)
+    answer(transact(verb), "Created schedule {name}.", as_json=as_json)
 
 
-def list_(as_json: AsJson = False) -> None:
-    """List the schedules and when each ticks next.
+def edit(
+    name: Name,
+    plan: Annotated[str | None, typer.Option("--plan", metavar="PLAN", help="Another plan to add to.")] = None,
+    cron: Annotated[str | None, typer.Option("--cron", metavar="CRON", help="Other ticks, counted from now.")] = None,
+    timezone: Annotated[str | None, typer.Option("--timezone", metavar="ZONE", help="Another clock, counted from now.")] = None,
+    task: Annotated[str | None, typer.Option("--task", metavar="NAME", help="Another task.")] = None,
+    args: Annotated[str | None, typer.Option("--args", metavar="JSON", help="Other arguments: an object, or a list.")] = None,
+    missed: Annotated[Missed | None, typer.Option("--missed", help="What is made of ticks that came while nothing ran.")] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Another title of its items.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", metavar="WORD", help="Another kind of its items.")] = None,
+    by: Actor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a schedule. The items that it has added stay as they are.
 
-    \b
-    Example: relevo schedule list
-    """
-    from ordering import schedule
-
-    found = transact(schedule.list_)
-    if as_json:
-        show.as_json(*found)
-        return
-    declared = _in_catalogue()
-    columns = ("schedule", "plan", "cron", "time zone", "next", "last", "missed", "task", "note")
-    show.table(
-        columns,
-        (
-            (each.name, each.plan, each.cron, each.timezone, show.when(each.next_at), show.when(each.last_at), each.missed, each.task,
-             _note(each, declared))
-            for each in found
-        ),
-    )  # fmt: skip
-
-
-def show_(name: Name, as_json: AsJson = False) -> None:
-    """Show one schedule and its next ticks.
+    What is left out stays as it is.
 
     \b
-    Example: relevo schedule show backup
+    Example: relevo schedule edit backup --cron "0 3 * * *" --missed skip
     """
     from ordering import schedule
+    from ordering.errors import Invalid
 
-    found = transact(lambda tx: schedule.get(tx, name))
+    positional, named = given.arguments("--args", args)
+    fields = {"plan": plan, "cron": cron, "timezone": timezone, "task": task, "missed": missed, "title": title, "kind": kind}
+    change: dict[str, Any] = {field: value for field, value in fields.items() if value is not None}
+    if args is not None:
+        change |= {"args": positional, "kwargs": named}
+    if not change:
+        raise Invalid(
+            "edit", "changes nothing; give at least one of --plan, --cron, --timezone, --task, --args, --missed, --title and --kind."
+        )
+
+    def verb(tx: Connection) -> Schedule:
+        from app.known_tasks import require
+
+        if task is not None:
+            require(tx, [task])
+        return schedule.edit(tx, name, change, actor=actor(by))
+
+    found = transact(verb)
+    answer(found, "Schedule {name} is changed.", as_json=as_json)
+    if not as_json and found.name in (in_catalogue() or ()):
+        say("The catalogue has it too: at the next `relevo up`, `relevo worker` or `relevo run-all` what stands there counts again.")
+
+
+def add(name: Name, by: Actor = None, as_json: AsJson = False) -> None:
+    """Add a schedule's item now. Its ticks come as before.
+
+    \b
+    Example: relevo schedule add backup
+    """
+    from ordering import schedule, schedule_now
+
+    def verb(tx: Connection) -> tuple[Schedule, Added]:
+        found = schedule.get(tx, name)
+        return found, schedule_now.add_now(tx, found, actor=actor(by))
+
+    found, added = transact(verb)
     if as_json:
-        show.as_json(found)
+        show.as_json(added)
         return
-    say(f"Schedule {found.name}: {found.cron} ({found.timezone}) to plan {found.plan}")
-    fields = {
-        "task": found.task,
-        "arguments": json.dumps(found.kwargs or found.args, ensure_ascii=False),
-        "title": found.title,
-        "kind": found.kind,
-        "missed": found.missed,
-        "last tick": show.when(found.last_at),
-        "note": _note(found, _in_catalogue()),
-    }
-    for title, value in fields.items():
-        if value:
-            say(f"  {title}: {value}")
-    _ticks(found)
+    say(f"Added item {added.id} to {found.plan}.")
 
 
 def pause(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = False) -> None:
@@ -117,7 +127,7 @@ def pause(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = F
     from ordering import schedule
 
     found = transact(lambda tx: schedule.pause(tx, name, actor=actor(by), reason=reason))
-    _answer(found, "Schedule {name} is paused.", as_json)
+    answer(found, "Schedule {name} is paused.", as_json=as_json)
 
 
 def resume(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = False) -> None:
@@ -129,7 +139,7 @@ def resume(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = 
     from ordering import schedule
 
     found = transact(lambda tx: schedule.resume(tx, name, actor=actor(by), reason=reason))
-    _answer(found, "Schedule {name} ticks.", as_json)
+    answer(found, "Schedule {name} ticks.", as_json=as_json)
 
 
 def remove(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = False) -> None:
@@ -141,48 +151,6 @@ def remove(name: Name, reason: Reason = "", by: Actor = None, as_json: AsJson = 
     from ordering import schedule
 
     found = transact(lambda tx: schedule.remove(tx, name, actor=actor(by), reason=reason))
-    _answer(found, "Removed schedule {name}.", as_json)
-    if not as_json and found.name in (_in_catalogue() or ()):
+    answer(found, "Removed schedule {name}.", as_json=as_json)
+    if not as_json and found.name in (in_catalogue() or ()):
         say("The catalogue still has it, so `relevo up`, `relevo worker` and `relevo run-all` make it again.")
-
-
-def _answer(found: Schedule, sentence: str, as_json: bool) -> None:
-    if as_json:
-        show.as_json(found)
-        return
-    say(sentence.format(name=found.name))
-    _ticks(found)
-
-
-def _ticks(found: Schedule) -> None:
-    from ordering import cron
-
-    if found.paused or not found.ticks:
-        return
-    zone = cron.zone(found.timezone)
-
-    def line(at: datetime) -> tuple[object, ...]:
-        return show.when(at), f"{at.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
-
-    show.table(("next ticks", found.timezone), map(line, found.ticks))
-
-
-def _in_catalogue() -> set[str] | None:
-    """The names of the schedules in the catalogue, or None where there is none that can be read."""
-    from app import catalogue
-    from app.fields import BadInput
-
-    try:
-        found = catalogue.load(settings().catalogue)
-    except BadInput:
-        return None
-    return {each.name for plan in found.plans.values() for each in plan.schedules}
-
-
-def _note(found: Schedule, declared: set[str] | None) -> str:
-    notes = [
-        "paused" if found.paused else "",
-        f"cannot tick: {found.problem}" if found.problem else "",
-        "not in the catalogue any more" if found.declared and declared is not None and found.name not in declared else "",
-    ]
-    return "; ".join(filter(None, notes))

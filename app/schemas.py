@@ -205,6 +205,19 @@ class ScheduleBody(Body):
     missed: Missed = Field(Missed.ONE, strict=False)
 
 
+class ScheduleEditBody(Body):
+    """What to change; what is left out stays as it is. Another `cron` or `timezone` counts from now."""
+
+    plan: PlanName = ""
+    cron: str = ""
+    task: str = ""
+    args: Arguments = Field(default_factory=list)
+    title: str = ""
+    kind: str = ""
+    timezone: str = "UTC"
+    missed: Missed = Field(Missed.ONE, strict=False)
+
+
 class FactBody(Body):
     """Something that happened. `key`: the same type, key and data again are the same fact."""
 

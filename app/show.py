@@ -95,16 +95,6 @@ def when(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def lasting(length: timedelta) -> str:
-    """A length of time in its units, as `--keep` and others take it: 30d, 1h30m."""
-    left, said = length.total_seconds(), ""
-    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if left >= size:
-            said += f"{int(left // size)}{unit}"
-            left %= size
-    return said + f"{left:g}s" if left or not said else said
-
-
 def ago(moment: datetime | None, now: datetime) -> str:
     """How long from `moment` to `now`, in its largest unit; `in ...` where it is still to come."""
     if moment is None:

@@ -67,14 +67,30 @@ COLUMNS = """
     s.next_at, s.last_at, s.created_at
 """
 FROM = "relevo.schedule s join relevo.plan p on p.id = s.plan_id"
-LIST = text(f"select {COLUMNS} from {FROM} order by s.name")
+PAGE = text(f"""
+    select {COLUMNS} from {FROM} where s.name > :after and (cast(:plan as text) is null or p.name = :plan)
+        and (cast(:text as text) is null or strpos(lower(s.name || ' ' || s.title || ' ' || s.task), lower(:text)) > 0)
+    order by s.name limit cast(:limit as bigint)
+""")
 GET = text(f"select {COLUMNS} from {FROM} where s.name = :name")
 
 
-def list_(tx: Connection) -> list[Schedule]:
-    """Every schedule, by name."""
+def list_(tx: Connection, *, plan: str | None = None) -> list[Schedule]:
+    """Every schedule, or those that add to `plan`, by name. Raises UnknownPlan."""
+    return page(tx, plan=None if plan is None else plans.get(tx, plan).name, limit=None)[0]
+
+
+def page(
+    tx: Connection, *, limit: int | None, after: str = "", plan: str | None = None, containing: str | None = None
+) -> tuple[list[Schedule], str | None]:
+    """Up to `limit` schedules by name, behind the name `after`, and where the next page begins.
+
+    Only those that add to `plan`, and have the text `containing` in name, title or task.
+    """
+    values = {"after": after, "plan": plan, "text": containing, "limit": None if limit is None else limit + 1}
+    rows = tx.execute(PAGE, values).all()
     now = clock.now(tx)
-    return [_schedule(row, now) for row in tx.execute(LIST)]
+    return [_schedule(row, now) for row in rows[:limit]], rows[limit - 1].name if limit and len(rows) > limit else None
 
 
 def get(tx: Connection, name: str) -> Schedule:
@@ -148,7 +164,7 @@ def put(tx: Connection, new: NewSchedule, *, actor: str) -> Schedule:
         if tx.execute(HOLD, {"name": new.name}).one_or_none() is None:
             return create(tx, new, actor=actor)
     values = _values(tx, new)
-    old = _held(tx, new.name)
+    old = lock(tx, new.name)
     now = clock.now(tx)
     next_at = cron.first(new.cron, new.timezone, now)
     same = (old.cron, old.timezone) == (new.cron, new.timezone)
@@ -170,7 +186,7 @@ def edit(tx: Connection, name: str, change: dict[str, Any], *, actor: str) -> Sc
     Another `cron` or `timezone` counts from now. An edit that changes nothing records nothing. Raises UnknownSchedule, UnknownPlan,
     Invalid naming the field.
     """
-    held = _held(tx, name)
+    held = lock(tx, name)
     fields = ("plan", "cron", "task", "args", "kwargs", "title", "kind", "timezone", "missed")
     for given in change:
         if given not in fields:
@@ -179,7 +195,8 @@ def edit(tx: Connection, name: str, change: dict[str, Any], *, actor: str) -> Sc
     return put(tx, NewSchedule(name=name, declared=held.declared, **{**now, **change}), actor=actor)
 
 
-def _held(tx: Connection, name: str) -> Schedule:
+def lock(tx: Connection, name: str) -> Schedule:
+    """The schedule of this name, which nobody else changes and which does not tick while `tx` lasts. Raises UnknownSchedule."""
     row = tx.execute(HOLD, {"name": name}).one_or_none()
     if row is None:
         raise UnknownSchedule(name)
@@ -201,7 +218,7 @@ def pause(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedul
 
 def resume(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedule:
     """Let it tick again, from now on: ticks of the pause were not missed. Raises UnknownSchedule, Invalid if it cannot tick."""
-    held = _held(tx, name)
+    held = lock(tx, name)
     next_at = cron.first(held.cron, held.timezone, clock.now(tx))
     plan_id = tx.execute(RESUME, {"name": name, "next_at": next_at}).scalar_one_or_none()
     if plan_id is not None:
@@ -211,7 +228,7 @@ def resume(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedu
 
 def remove(tx: Connection, name: str, *, actor: str, reason: str = "") -> Schedule:
     """Remove it; the items it added stay. What it was. Raises UnknownSchedule."""
-    held = _held(tx, name)
+    held = lock(tx, name)
     plan_id = tx.execute(REMOVE, {"name": name}).scalar_one()
     audit.record(tx, actor=actor, action="remove", plan_id=plan_id, before=_told(held), reason=reason)
     return replace(held, ticks=())

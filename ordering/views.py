@@ -111,6 +111,14 @@ def page(tx: Connection, *, limit: int, after: str = "", text: str | None = None
     return _plans(tx, names[:limit]), names[limit - 1] if len(names) > limit else None
 
 
+OFFERED = text("select name from relevo.plan where not :streams or concurrency > 1 order by name limit :limit")
+
+
+def names(tx: Connection, *, limit: int, streams: bool = False) -> list[str]:
+    """The first `limit` names of plans, or of streams only."""
+    return list(tx.execute(OFFERED, {"streams": streams, "limit": limit}).scalars())
+
+
 def plan(tx: Connection, name: str) -> PlanView:
     """The plan of this name. Raises UnknownPlan."""
     found = _plans(tx, [name])

@@ -101,26 +101,3 @@ def test_what_was_not_named_keeps_the_plan_from_starting(api: httpx.Client, engi
 def test_without_a_catalogue_it_says_so(engine: Engine) -> None:
     with serving(engine) as client:
         assert "The server has no catalogue" in problem(client.post("/api/plans/nightly/run-all"), 422, "invalid")["detail"]
-
-
-def test_schedules_are_made_shown_paused_and_removed(api: httpx.Client) -> None:
-    ok(api.post("/api/plans", json={"name": "hourly"}), 201)
-    body = {"name": "mirror", "plan": "hourly", "cron": "0 * * * *", "task": "http", "args": {"url": "http://x"}, "title": "Mirror"}
-    made = ok(api.post("/api/schedules", json=body), 201)
-    assert len(made["ticks"]) == 5
-    problem(api.post("/api/schedules", json=body), 409, "schedule-exists")
-    assert problem(api.post("/api/schedules", json={**body, "name": "b", "cron": "61 * * * *"}), 422, "invalid")["field"] == "cron"
-    ok(api.post("/api/schedules", json={**body, "name": "other"}), 201)
-    first = ok(api.get("/api/schedules", params={"limit": 1}))
-    assert [each["name"] for each in first["items"]] == ["mirror"]
-    assert [each["name"] for each in ok(api.get("/api/schedules", params={"cursor": first["next"]}))["items"]] == ["other"]
-    assert ok(api.get("/api/schedules", params={"text": "OTHER"}))["items"][0]["name"] == "other"
-    assert ok(api.post("/api/schedules/mirror/pause", json={"reason": "x"}))["paused"]
-    assert not ok(api.post("/api/schedules/mirror/resume"))["paused"]
-    assert ok(api.post("/api/schedules/mirror/add"), 201)["new"]
-    assert ok(api.delete("/api/schedules/mirror", params={"reason": "gone"}))["name"] == "mirror"
-    problem(api.get("/api/schedules/mirror"), 404, "unknown-schedule")
-    events = ok(api.get("/api/events", params={"plan": "hourly"}))["items"]
-    assert [each["action"] for each in events] == ["remove", "add", "resume", "pause", "create", "create", "create"]
-    assert events[0]["reason"] == "gone"
-    problem(api.get("/api/schedules/NO"), 404, "unknown-schedule")

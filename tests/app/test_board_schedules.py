@@ -4,6 +4,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, text
 
+from app import board_schedules
 from ordering import schedule
 from ordering.schedule import NewSchedule
 from tests.app import hostile
@@ -58,7 +59,8 @@ def test_one_is_edited_and_only_what_was_touched_changes(api: httpx.Client, http
     sound(page)
     dialog = region(page, "ask")
     assert 'name="cron" required maxlength="200" placeholder="30 2 * * *" value="30 2 * * *"' in dialog
-    assert f"<option selected>{name}</option>" in dialog
+    assert f'name="plan" required maxlength="63" list="plans" autocomplete="off" value="{name}"' in dialog
+    assert f"<option>{name}</option>" in region(page, "plans")
     was = {"was:cron": "30 2 * * *", "was:title": "Back up", "was:timezone": "Europe/Madrid", "was:missed": "one", "was:kind": ""}
     with http_engine.begin() as tx:
         schedule.edit(tx, name, {"title": "Back up all"}, actor="other")
@@ -92,6 +94,48 @@ def test_an_edit_that_cannot_be_leaves_the_dialog_open(api: httpx.Client, http_e
     refused(api, "/schedules/no-such-one/edit", {"cron": "0 3 * * *"}, 404)
     with http_engine.begin() as tx:
         assert schedule.get(tx, name) == before
+
+
+def test_the_page_goes_on_behind_the_last_name(api: httpx.Client, http_engine: Engine) -> None:
+    word = fresh_name("pages")
+    names = [f"{word}-{number:02}" for number in range(26)]
+    with http_engine.begin() as tx:
+        plan(tx, word)
+        for each in names:
+            schedule.create(tx, NewSchedule(each, word, "0 0 1 1 *", "http"), actor="ops")
+    first = get(api, f"/schedules?plan={word}")
+    sound(first)
+    assert [each for each in names if f'id="schedule-{each}"' in first] == names[:24]
+    following = f"/schedules?after={names[23]}&plan={word}"
+    assert following.replace("&", "&amp;") in first
+    page = get(api, following)
+    assert [each for each in names if f'id="schedule-{each}"' in page] == names[24:]
+    assert "More schedules" not in page
+    assert [each for each in names if f'id="schedule-{each}"' in get(api, f"/schedules?text={names[25].upper()}")] == names[25:]
+    opened = get(api, f"{following}&ask=edit&schedule={names[24]}")
+    assert f'action="/schedules/{names[24]}/edit"' in region(opened, "ask")
+    back = following.replace("&", "&amp;")
+    assert f'name="back" value="{back}"' in region(opened, "ask"), "the page that the person came from"
+    assert "No schedule matches" in get(api, f"/schedules?plan={word}&text=nothing-of-the-kind")
+    assert "No schedule matches" in get(api, "/schedules?plan=no-such-plan")
+    page = refused(api, f"/schedules/{names[24]}/edit", {"ask": "edit", "schedule": names[24], "cron": "x", "back": following}, 422)
+    assert f'id="schedule-{names[24]}"' in page
+
+
+def test_a_plan_beyond_those_offered_can_be_written(api: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_schedules, "PLANS", 0)
+    assert "<option>" not in region(get(api, "/schedules"), "plans")
+    other = fresh_name("beyond")
+    said = card(done(api, "/schedules", {"name": other, "plan": name, "cron": "0 9 * * 1-5", "task": "http", "args": "{}"}), other)
+    assert f"To plan {name}" in said
+    assert f'value="{name}"' in region(get(api, f"/schedules?ask=edit&schedule={other}"), "ask")
+
+
+def test_one_of_a_task_that_is_offered_no_more_is_edited(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    with http_engine.begin() as tx:
+        schedule.edit(tx, name, {"task": "gone.task"}, actor="ops")
+    sent = {"was:title": "Back up", "title": "Save", "was:task": "gone.task", "task": "gone.task"}
+    assert "Adds Save ( gone.task )" in card(done(api, f"/schedules/{name}/edit", sent), name)
 
 
 def test_run_now_adds_its_item(api: httpx.Client, http_engine: Engine, name: str) -> None:

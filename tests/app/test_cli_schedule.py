@@ -59,6 +59,37 @@ def test_pause_resume_remove(scheduled: Relevo, engine: Engine) -> None:
     assert trail[0].actor == "eve"
 
 
+def test_edit_changes_what_is_named(scheduled: Relevo, engine: Engine) -> None:
+    ok(scheduled("plan", "create", "other"))
+    other = ("--plan", "other", "--cron", "0 3 * * *", "--timezone", "Asia/Tokyo", "--missed", "skip")
+    said = ok(scheduled("schedule", "edit", "backup", *other))
+    assert said.startswith("Schedule backup is changed.\nNEXT TICKS")
+    assert said.count("03:00 JST") == 5
+    (found,) = objects(scheduled("schedule", "edit", "backup", "--args", "[1]", "--title", "", "--kind", "fix", "--task", "http", "--json"))
+    assert (found["plan"], found["cron"], found["timezone"], found["missed"]) == ("other", "0 3 * * *", "Asia/Tokyo", "skip")
+    assert (found["task"], found["args"], found["kwargs"], found["title"], found["kind"]) == ("http", [1], {}, "", "fix")
+    with engine.begin() as tx:
+        after = tx.execute(text("select after from relevo.event where action = 'edit' order by id")).scalars().all()
+    assert after[0] == {"schedule": "backup", "plan": "other", "cron": "0 3 * * *", "timezone": "Asia/Tokyo", "missed": "skip"}
+
+
+def test_add_adds_its_item_now(scheduled: Relevo) -> None:
+    said = ok(scheduled("schedule", "add", "backup"))
+    (item,) = [each for each in objects(scheduled("plan", "show", "line", "--json"))[0]["line"] if each["title"] == "Back up"]
+    assert said == f"Added item {item['id']} to line.\n"
+    assert objects(scheduled("schedule", "add", "backup", "--json"))[0]["new"]
+
+
+def test_the_list_of_one_plan(scheduled: Relevo) -> None:
+    ok(scheduled("plan", "create", "other"))
+    ok(scheduled("schedule", "create", "hourly", "other", "0 * * * *", "shell"))
+    assert [each["name"] for each in objects(scheduled("schedule", "list", "--plan", "other", "--json"))] == ["hourly"]
+    ok(scheduled("schedule", "pause", "hourly"))
+    assert ok(scheduled("schedule", "list", "--plan", "other")).splitlines()[1].split() == (
+        ["hourly", "other", *["0", "*", "*", "*", "*"], "UTC", "one", "shell", "paused"]
+    ), "a paused one has no next tick"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -73,6 +104,15 @@ def test_pause_resume_remove(scheduled: Relevo, engine: Engine) -> None:
         (["create", "backup", "line", "* * * * *", "shell"], 2, "There is a schedule 'backup' already;"),
         (["show", "nobody"], 2, "There is no schedule 'nobody';"),
         (["remove", "nobody"], 2, "There is no schedule 'nobody';"),
+        (["add", "nobody"], 2, "There is no schedule 'nobody';"),
+        (["list", "--plan", "nowhere"], 2, "There is no plan 'nowhere';"),
+        (["edit", "nobody", "--title", "x"], 2, "There is no schedule 'nobody';"),
+        (["edit", "backup"], 2, "edit: changes nothing; give at least one of --plan,"),
+        (["edit", "backup", "--cron", "* * * *"], 2, "cron: '* * * *' does not have five fields;"),
+        (["edit", "backup", "--timezone", "Mars"], 2, "timezone: 'Mars' is not a known time zone;"),
+        (["edit", "backup", "--plan", "nowhere"], 2, "There is no plan 'nowhere';"),
+        (["edit", "backup", "--task", "nothing"], 2, "No worker has offered a task 'nothing'"),
+        (["edit", "backup", "--args", "7"], 2, "--args: must be a JSON object"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(scheduled: Relevo, words: list[str], code: int, said: str) -> None:
@@ -101,6 +141,7 @@ def test_a_catalogues_schedules_come_with_run_all_and_stay(relevo: Relevo, tmp_p
     (found,) = objects(relevo("schedule", "list", "--json"))
     assert (found["name"], found["plan"], found["declared"]) == ("backup", "line", True)
     assert "not in the catalogue" not in ok(relevo("schedule", "list"))
+    assert "what stands there counts again" in ok(relevo("schedule", "edit", "backup", "--title", "x"))
     said = ok(relevo("schedule", "remove", "backup"))
     assert "The catalogue still has it" in said
     ok(relevo("run-all"))

@@ -154,3 +154,47 @@ def test_a_zone_that_is_known_no_more_is_shown(tx: Connection) -> None:
     with pytest.raises(Invalid, match="timezone"):
         schedule.resume(tx, "hourly", actor=ACTOR)
     assert schedule.put(tx, HOURLY, actor=ACTOR).problem is None
+
+
+def test_a_page_goes_on_behind_the_last_name(tx: Connection) -> None:
+    plan(tx, "other")
+    create(tx)
+    for name, where, title in (("a", "other", ""), ("b", "line", "BACK up 100%"), ("c", "other", "back up")):
+        schedule.create(tx, changed(name=name, plan=where, title=title), actor=ACTOR)
+
+    def names(**asked: Any) -> tuple[list[str], str | None]:
+        found, following = schedule.page(tx, **{"limit": 10, **asked})
+        return [each.name for each in found], following
+
+    assert names(limit=2) == (["a", "b"], "b")
+    assert names(limit=2, after="b") == (["c", "hourly"], None)
+    assert names(plan="other") == (["a", "c"], None)
+    assert names(plan="other", limit=1) == (["a"], "a")
+    assert names(containing="Back Up") == (["b", "c"], None)
+    assert names(containing="100%") == (["b"], None)
+    assert names(containing="NOOP")[0] == ["a", "b", "c", "hourly"]
+    assert names(plan="nowhere") == ([], None)
+    assert [each.name for each in schedule.list_(tx, plan="other")] == ["a", "c"]
+    with pytest.raises(UnknownPlan):
+        schedule.list_(tx, plan="nowhere")
+
+
+def test_an_edit_changes_only_its_fields(tx: Connection) -> None:
+    create(tx)
+    edited = schedule.edit(tx, "hourly", {"args": [1], "kwargs": {}, "missed": Missed.SKIP}, actor="ops")
+    assert (edited.args, edited.kwargs, edited.missed, edited.title) == ([1], {}, Missed.SKIP, "Each hour")
+    assert schedule.edit(tx, "hourly", {"missed": Missed.SKIP}, actor="ops") == edited
+    assert [each.action for each in trail(tx)] == ["create", "edit"]
+    with pytest.raises(Invalid, match="name: is not a field of a schedule that can be edited"):
+        schedule.edit(tx, "hourly", {"name": "other"}, actor="ops")
+
+
+def test_an_edit_waits_for_the_one_before(engine: Engine) -> None:
+    with engine.begin() as tx:
+        create(tx)
+
+    def lock_and_edit(tx: Connection) -> None:
+        schedule.lock(tx, "hourly")
+        schedule.edit(tx, "hourly", {"task": "shell"}, actor=ACTOR)
+
+    assert race(engine, lock_and_edit, lambda tx: schedule.lock(tx, "hourly").task) == "shell"
