@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -56,6 +57,9 @@ def install(app: FastAPI) -> None:
             known["Problem"] = Problem.model_json_schema()
             for path in made["paths"].values():
                 for method, operation in path.items():
+                    for code, answer in operation["responses"].items():
+                        if answer["description"] == "Successful Response":  # as FastAPI says of every status
+                            answer["description"] = HTTPStatus(int(code)).phrase
                     if method != "get":
                         operation["responses"] |= {str(code): each for code, each in problems(*OF_WRITES).items()}
             # A length of time is a number of seconds here, everywhere.

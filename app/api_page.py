@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 REF = "#/components/schemas/"
 METHODS = ("get", "post", "put", "patch", "delete")
 DEPTH = 6  # of schemas in schemas
+EXAMPLES = {"plan": "nightly", "item": "12", "fact": "3", "schedule": "backup"}  # what stands in an address, where an example calls it
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _curl(path: str, method: str, body: Any) -> str:
         parts += ["-H", shlex.quote("Content-Type: application/json")]
     if body is not None:
         parts += ["-d", shlex.quote(json.dumps(body, ensure_ascii=False))]
-    return " ".join([*parts, f'"$RELEVO{path}"'])
+    return " ".join([*parts, f'"$RELEVO{re.sub("{(.*?)}", lambda name: EXAMPLES.get(name[1], name[1]), path)}"'])
 
 
 def _parameter(found: Mapping[str, Any]) -> Field:

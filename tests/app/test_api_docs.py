@@ -59,3 +59,12 @@ def test_nothing_is_loaded_from_elsewhere(api: httpx.Client) -> None:
     for path in ("/docs", "/redoc"):
         assert api.get(path).status_code == 404
     assert api.get("/api/docs").headers["location"] == "/api"
+
+
+def test_the_page_shows_code_as_code_and_commands_that_can_be_called(api: httpx.Client) -> None:
+    page = api.get("/api").text
+    assert "<code>Content-Type: application/json</code>" in page
+    assert "`" not in page
+    assert not re.search(r"\$RELEVO[^\s\"&]*\{", page)
+    answers = [answer["description"] for operation in described(api).values() for answer in operation["responses"].values()]
+    assert "Successful Response" not in answers
