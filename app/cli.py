@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -26,9 +25,11 @@ from app import (
     cli_signals,
     cli_token,
     cli_undo,
+    cli_words,
     out,
+    release,
 )
-from app.cli_call import DONE, FAILED, WRONG
+from app.cli_call import DONE, INTERRUPTED, WRONG
 from app.cli_errors import tell
 
 HELP = """Run plans: ordered lists of work that people curate by hand, one item after the other.
@@ -40,7 +41,7 @@ HELP = """Run plans: ordered lists of work that people curate by hand, one item 
   relevo start nightly                              let it run
   relevo plan show nightly                          see where it stands
 
-Exit codes: 0 done, 1 the work failed or is unresolved, 2 the call is wrong, 3 a service is unreachable.
+Exit codes: 0 done, 1 the work failed or is unresolved, 2 the call is wrong, 3 a service is unreachable, 130 Ctrl-C.
 """
 
 PANELS: dict[str, dict[str, Any]] = {
@@ -103,9 +104,7 @@ DEAD: dict[str, Any] = {
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        out.write(f"relevo {version('relevo')}\n")
+        out.write(f"relevo {release.version()}\n")
         raise typer.Exit(0)
 
 
@@ -147,16 +146,16 @@ def run(arguments: Sequence[str]) -> int:
     from typer.exceptions import TyperException
 
     try:
+        cli_words.check(arguments)
         code = get_command(_app()).main(list(arguments), prog_name="relevo", standalone_mode=False)
-        sys.stdout.flush()
+        lost = out.lost()
+        if lost is not None and code in (None, DONE):
+            raise out.Unwritten(lost)
         return code if isinstance(code, int) else DONE
     except TyperException as error:
         return _usage(error)
-    except Abort:
-        return FAILED
-    except BrokenPipeError:
-        out.nobody_reads()
-        return DONE
+    except (Abort, KeyboardInterrupt):
+        return INTERRUPTED
     except Exception as error:  # the last handler: a traceback is no answer
         return tell(error)
 
@@ -167,21 +166,14 @@ def _usage(error: Any) -> int:
     said = error.format_message() if hasattr(error, "format_message") else str(error)
     if type(error).__name__ != "NoArgsIsHelpError":
         command = context.command_path if context is not None else "relevo"
-        sys.stderr.write(f"relevo: {said.rstrip('.')}; `{command} --help` tells more.\n")
+        said = " ".join(said.replace("Value error, ", "").split()).rstrip(".")
+        sys.stderr.write(f"relevo: {said}; `{command} --help` tells more.\n")
     return WRONG
-
-
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
 
 
 def main() -> None:
     """The console script."""
-    # Closed by who called (`>&-`): what is said goes nowhere, and what is done is done.
-    sys.stdout, sys.stderr = (sys.stdout or _nowhere()), (sys.stderr or _nowhere())
-    for stream in (sys.stdout, sys.stderr):
-        # Whatever the locale: what it cannot write is escaped.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    out.install()
     sys.exit(run(sys.argv[1:]))
 
 

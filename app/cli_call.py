@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DONE, FAILED, WRONG, UNREACHABLE = 0, 1, 2, 3
+INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 BIGGEST_ID = 2**63 - 1
 
 

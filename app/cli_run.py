@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from app.cli_call import Actor, actor, database, say, settings
+from app.cli_call import INTERRUPTED, Actor, actor, database, say, settings
 from app.cli_errors import WorkFailed, tell
 from ordering.errors import MayStillRun, PlanBlocked, RelevoError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from workers.settings import Settings
 
 T = TypeVar("T")
-INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 LET_GO = 8.0  # seconds that repair-all waits for a process that may still live: it has 5 to come back, and a round is a second
 
 CatalogueOption = Annotated[

@@ -8,13 +8,12 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import uvicorn
 from anyio import to_thread
 
-from app import listen, page, peer, probe, web
+from app import listen, page, peer, probe, release, web
 from app.door import Door
 from app.health import Readiness, Ready
 from app.slow_clients import Bounded
@@ -47,7 +46,7 @@ def serve(settings: Settings) -> int:
         beside = {name: url for name, url in (("Flower", settings.flower_url), ("Grafana", settings.grafana_url)) if url}
         app = web.application(
             engine, readiness, known,
-            only_loopback=local, shell=shell, version=_version(), catalogue=settings.catalogue, beside=beside,
+            only_loopback=local, shell=shell, version=release.version(), catalogue=settings.catalogue, beside=beside,
         )  # fmt: skip
 
         async def look() -> Ready:
@@ -112,10 +111,3 @@ def run(app: object, listening: socket.socket, look: Callable[[], Coroutine[Any,
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _version() -> str:
-    try:
-        return version("relevo")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "0"

@@ -25,6 +25,10 @@ HEAD = """# Commands
 Every command has `--help` with an example. `--json` prints JSON, one object a line for lists.
 
 Exit codes: 0 done, 1 the work failed or is unresolved, 2 the call is wrong, 3 a service is unreachable. An error is one sentence on stderr.
+An answer that cannot be written (a full disk) is 1 where it would have been 0, and what was changed stays changed. Where nobody reads the
+answer (`| head -1`) the command does all its work, waits for what `--wait` says, and ends with its own code. Ctrl-C is 130 and TERM 143:
+what a command adds, emits or decides is then done whole or not at all, but for many dead letters, which are decided 500 at a time.
+Words that hold bytes outside UTF-8, or outside the terminal's encoding, are refused, names of files too.
 """
 NOTED = {"--json", "--actor"}  # the same everywhere; told once
 COMMON = """

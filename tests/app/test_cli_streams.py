@@ -50,13 +50,19 @@ def test_a_locale_that_knows_no_such_character_gets_escapes(env: dict[str, str],
 
 def test_bytes_that_are_no_text_are_refused_and_not_stored(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:
     put(engine)
-    done = command("add", "line", "shell", "--title", b"a\xff", env=env, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"relevo: title: holds a NUL character or half a surrogate pair")
-    unknown = command("start", b"a\xff", env=env, cwd=tmp_path)
-    assert unknown.returncode == 2
-    assert b"Traceback" not in unknown.stderr
-    assert unknown.stderr.count(b"\n") == 1
+    for call, named in (
+        (["add", "line", "shell", "--title", b"a\xff"], "argument of --title 'a\\xff'"),
+        (["add", "line", b"sh\xff"], "argument 'sh\\xff'"),
+        (["start", b"a\xff"], "argument 'a\\xff'"),
+        (["show", b"\xff"], "argument '\\xff'"),
+        (["start", "line", b"--\xff=1"], "argument '--\\xff=1'"),
+        ([b"\xe9\xff"], "argument '\\xe9\\xff'"),
+        (["emit", "a", b'{"a": "\xff"}'], 'argument \'{"a": "\\xff"}\''),
+        (["worker", "--slots", b"\xff"], "argument of --slots '\\xff'"),
+    ):
+        done = command(*call, env=env, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, b""), call
+        assert done.stderr.decode() == f"relevo: The {named} holds bytes that are no text; write it in UTF-8.\n"
 
 
 def test_items_come_from_the_standard_input(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:
@@ -71,6 +77,49 @@ def test_a_reader_that_has_seen_enough_is_no_error(env: dict[str, str], engine: 
     done = subprocess.run(["bash", "-c", whole], env=env, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"line: new (5000 waiting)")
+
+
+def test_an_answer_that_cannot_be_written_is_told_and_nobody_there_to_read_is_no_error(
+    env: dict[str, str], engine: Engine, tmp_path: Path
+) -> None:
+    put(engine)
+
+    def called(words: str, to: str, unbuffered: str = "") -> tuple[int, str]:
+        line = f'"{sys.executable}" -m app.cli {words} {to}'
+        variables = env | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(["bash", "-c", line], env=variables, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        return done.returncode, done.stderr.decode()
+
+    unwritten = (1, "relevo: The answer could not be written: No space left on device; what was changed stays changed.\n")
+    for words in ("--help", "--version", "plan list --json", "plan create more"):
+        assert called(words, "> /dev/full") == unwritten, words
+    assert called("plan list", "> /dev/full", "1") == unwritten
+    assert called("plan create more", "> /dev/full") == (2, "relevo: There is a plan 'more' already; choose another name.\n")
+    assert called("plan create more", "2> /dev/full") == (2, "")
+    for words in ("--help", "plan list"):
+        assert called(words, "| true; exit ${PIPESTATUS[0]}", "1") == (0, ""), words
+    assert called("show 99", "| true; exit ${PIPESTATUS[0]}")[0] == 2
+
+
+def test_a_run_is_waited_for_when_nobody_reads_how_it_goes(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:
+    written(tmp_path, ONE + ONE.replace('"k"', '"l"').replace("One", "break"))
+    whole = f'"{sys.executable}" -m app.cli run-all --wait | head -1; exit ${{PIPESTATUS[0]}}'
+    with working(engine):
+        done = subprocess.run(["bash", "-c", whole], env=env, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert done.stdout == b"line: added 2 of 2 entries; run 1 is on.\n"
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"relevo: Plan 'line' halted at 2 ")
+
+
+def test_an_output_that_takes_little_at_a_time_gets_everything(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:
+    put(engine, "T" * 200, 2000)
+    mine, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    whole = [sys.executable, "-m", "app.cli", "plan", "show", "line", "--limit", "2000"]
+    with subprocess.Popen(whole, env=env, cwd=tmp_path, stdout=theirs) as running, os.fdopen(mine, "rb") as seen:
+        os.close(theirs)
+        assert seen.read().count(b"T" * 100) == 2000
+        assert running.wait(60) == 0
 
 
 def test_without_a_terminal_nothing_is_cut_and_nothing_is_coloured(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:
