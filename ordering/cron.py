@@ -19,6 +19,7 @@ from ordering.text import checked
 CRON_LIMIT = 200  # characters
 ZONE_LIMIT = 100
 LATE = timedelta(seconds=60)  # a tick that is seen later than this was missed: the finest schedule ticks each minute
+SECOND = timedelta(seconds=1)
 MOST = 100  # ticks that `all` makes up for at a time, the latest ones
 EXAMPLE = 'write minute, hour, day, month and day of the week, for example "30 2 * * *"'
 
@@ -46,14 +47,17 @@ def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
     Where the clocks go forward, a fixed time that does not exist comes at the first moment that does; where they go back, one
     that exists twice comes once, the first time. With `*` (or `*/2`) for the minute or the hour it goes by real time instead.
     """
-    local = after.astimezone(zone(timezone))
-    if len(checked("cron", cron, CRON_LIMIT).split()) != 5:
+    where = zone(timezone)
+    fields = checked("cron", cron, CRON_LIMIT).split()
+    if len(fields) != 5:
         raise Invalid("cron", f"{cron[:80]!r} does not have five fields; {EXAMPLE}.")
+    read = ONE.sub(r"\1", cron)
     try:
-        walk = CronSim(ONE.sub(r"\1", cron), local)
+        walk = CronSim(read, after.astimezone(where))
     except CronSimError as error:
         raise Invalid("cron", f"{cron[:80]!r} has a {str(error).lower()}; {EXAMPLE}.") from None
-    return _rising(walk, after)
+    by_real_time = "*" in (fields[0][0], fields[1][0]) and where is not UTC
+    return _by_real_time(read, where, after.astimezone(UTC)) if by_real_time else _rising(walk, after)
 
 
 def _rising(walk: CronSim, last: datetime) -> Iterator[datetime]:
@@ -63,6 +67,41 @@ def _rising(walk: CronSim, last: datetime) -> Iterator[datetime]:
         if at > last:
             last = at
             yield at
+
+
+def _by_real_time(cron: str, where: tzinfo, after: datetime) -> Iterator[datetime]:
+    # `cronsim` goes through local time in whole hours and days, and loses its way where half an hour or midnight is left out. Between two
+    # changes of the clocks local time runs as real time does, so each span between them is walked by itself.
+    offset = _offset(where, after)
+    while True:
+        for local in CronSim(cron, (after + offset).replace(tzinfo=None)):
+            at = local.replace(tzinfo=UTC) - offset
+            change = _change(where, offset, after, at)
+            if change is not None:
+                after, offset = change - SECOND, _offset(where, change)  # the moment of the change belongs to the span behind it
+                break
+            yield at
+            after = at
+        else:
+            return
+
+
+def _offset(where: tzinfo, at: datetime) -> timedelta:
+    return at.astimezone(where).utcoffset() or timedelta(0)
+
+
+def _change(where: tzinfo, offset: timedelta, after: datetime, until: datetime) -> datetime | None:
+    """The first second behind `after`, and not behind `until`, in which local time has another offset."""
+    low = after.replace(microsecond=0)
+    while low < until:
+        high = min(low + timedelta(days=1), until)  # no zone changes its clocks twice a day
+        if _offset(where, high) != offset:
+            while high - low > SECOND:
+                middle = low + timedelta(seconds=(high - low) // SECOND // 2)
+                low, high = (low, middle) if _offset(where, middle) != offset else (middle, high)
+            return high
+        low = high
+    return None
 
 
 def first(cron: str, timezone: str, after: datetime) -> datetime:

@@ -6,16 +6,21 @@ naming schedule and instant. One transaction, so a tick is made and counted, or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
 from ordering import add, audit, clock, cron, plans
-from ordering.errors import KeyConflict
+from ordering.errors import Invalid, KeyConflict
 from ordering.model import Missed, NewItem
 
-DUE = text("select id, name, plan_id from relevo.schedule where not paused and next_at <= now() order by next_at, id")
+DUE = text("""
+    select now(), s.id, s.name, s.plan_id from (values (1)) one left join relevo.schedule s on not s.paused and s.next_at <= now()
+    order by s.next_at, s.id
+""")
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,42 @@ class DueSchedule:
     plan_id: int
 
 
-def due(tx: Connection) -> list[DueSchedule]:
-    """The schedules whose next tick has come, by the database's clock, the longest due first."""
-    return [DueSchedule(**row._mapping) for row in tx.execute(DUE)]
+@dataclass(frozen=True)
+class Look:
+    """The schedules that were due at `now` by the database's clock, the longest due first."""
+
+    now: datetime
+    due: Sequence[DueSchedule]
+
+
+def look(tx: Connection) -> Look:
+    """Whose next tick has come."""
+    rows = tx.execute(DUE).all()
+    return Look(rows[0].now, [DueSchedule(row.id, row.name, row.plan_id) for row in rows if row.id is not None])
+
+
+TO_COME = text("select id, name, cron, timezone, next_at from relevo.schedule where not paused and next_at > now() order by id")
+COUNT_ANEW = text("""
+    update relevo.schedule set next_at = :next_at
+    where id = :id and next_at = :seen and not paused and cron = :cron and timezone = :timezone
+""")
+
+
+def count_anew(tx: Connection) -> list[str]:
+    """Let each schedule that is not due tick next at the first tick after now; the names of those that had another one.
+
+    They had where the database's clock was set back, and where a time zone has got other rules since. A tick that was made is not
+    made again: its item's key is known.
+    """
+    now = clock.now(tx)
+    changed: list[str] = []
+    for each in tx.execute(TO_COME).all():
+        with suppress(Invalid):  # the time zone is known no more: told when it is due
+            first = cron.first(each.cron, each.timezone, now)
+            if first != each.next_at:
+                values = {"id": each.id, "seen": each.next_at, "next_at": first, "cron": each.cron, "timezone": each.timezone}
+                changed += [each.name] * tx.execute(COUNT_ANEW, values).rowcount
+    return changed
 
 
 SEEN = text("""

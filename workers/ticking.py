@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 
 from sqlalchemy.exc import DBAPIError
 
@@ -12,6 +13,7 @@ from ordering.tick import DueSchedule
 from workers.feeding import Transact
 
 logger = logging.getLogger(__name__)
+CHANGED = "Schedule %s had counted on another time for its next tick: the clock was set back, or its time zone has other rules."
 
 
 class Ticker:
@@ -19,11 +21,20 @@ class Ticker:
 
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
+        self._latest = datetime.max.replace(tzinfo=UTC)  # the database's clock, as it was last seen
 
     def tick(self, transact: Transact) -> None:
-        """Tick what is due, each schedule in a transaction of its own."""
+        """Tick what is due, each schedule in a transaction of its own.
+
+        At the first look, and where the clock was set back since the last one, what is to come is counted anew before.
+        """
+        look = transact(tick.look)
+        if look.now < self._latest:
+            for name in transact(tick.count_anew):
+                logger.warning(CHANGED, name)
+        self._latest = look.now
         locked: set[int] = set()
-        for schedule in transact(tick.due):
+        for schedule in look.due:
             if schedule.plan_id in locked:
                 continue
             try:

@@ -12,7 +12,18 @@ from ordering.errors import Invalid
 from ordering.model import Missed
 from tests.ordering import cron_model
 
-ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "America/Havana", "Asia/Kolkata", "Pacific/Chatham"])
+ZONES = st.sampled_from(
+    [
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "America/Havana",
+        "America/Santiago",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+        "Pacific/Chatham",
+    ]
+)
 
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
@@ -29,10 +40,10 @@ EXPRESSIONS = st.one_of(
     st.tuples(*(field(low, high) for low, high in cron_model.BOUNDS)),
 ).map(" ".join)
 # Around the changes of 2026, in either direction, in the zones above.
+SPRING = ("2026-03-07T20:00", "2026-03-28T20:00", "2026-04-04T08:00")
+AUTUMN = ("2026-09-05T20:00", "2026-09-26T10:00", "2026-10-03T10:00", "2026-10-24T20:00", "2026-10-31T20:00")
 BEGINS = st.one_of(
-    st.sampled_from(
-        ["2026-03-07T20:00", "2026-03-28T20:00", "2026-04-04T08:00", "2026-09-26T10:00", "2026-10-24T20:00", "2026-10-31T20:00"]
-    ),
+    st.sampled_from(SPRING + AUTUMN),
     st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 1)).map(datetime.isoformat),
 ).map(lambda written: datetime.fromisoformat(written).replace(tzinfo=UTC))
 OUTAGES = st.lists(
@@ -45,13 +56,40 @@ OUTAGES = st.lists(
 @given(EXPRESSIONS, ZONES, BEGINS)
 def test_the_ticks_are_those_of_the_model(expression: str, zone: str, begin: datetime) -> None:
     end = begin + timedelta(days=2)
-    wanted = cron_model.ticks(expression, zone, begin + timedelta(seconds=1), end)
+    wanted = cron_model.ticks(expression, zone, begin + timedelta(microseconds=1), end)
     found: list[datetime] = []
     for at in cron.ticks(expression, zone, begin):
         if at > end or len(found) > len(wanted):
             break
         found.append(at)
     assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "begin", "ticks"),
+    [
+        # Half an hour comes twice, or is left out: 03:00 and what follows come on the hour, that day and the days after.
+        ("*/30 3 * * *", "Australia/Lord_Howe", "2026-04-04T13:00Z", "04T16:30 04T17:00 05T16:30"),
+        ("*/30 3 * * *", "Australia/Lord_Howe", "2026-10-03T13:00Z", "03T16:00 03T16:30 04T16:00"),
+        ("*/30 0 * * *", "Australia/Lord_Howe", "2026-10-03T14:30Z", "04T13:00 04T13:30 05T13:00"),
+        # Midnight is left out: the day begins at 01:00.
+        ("*/30 1 * * 0", "America/Santiago", "2026-09-05T20:00Z", "06T04:00 06T04:30 13T04:00"),
+        ("0 * * * 0", "America/Santiago", "2026-09-05T20:00Z", "06T04:00 06T05:00 06T06:00"),
+    ],
+)
+def test_by_real_time_where_the_clocks_change_oddly(expression: str, zone: str, begin: str, ticks: str) -> None:
+    found = islice(cron.ticks(expression, zone, datetime.fromisoformat(begin)), 3)
+    assert " ".join(f"{at:%dT%H:%M}" for at in found) == ticks
+
+
+@given(EXPRESSIONS, ZONES, BEGINS, st.floats(0, 1))
+def test_the_first_tick_stays_the_first_until_it_comes(expression: str, zone: str, begin: datetime, part: float) -> None:
+    try:
+        first = cron.first(expression, zone, begin)
+    except Invalid:
+        return
+    later = begin + (first - begin) * part
+    assert later == first or cron.first(expression, zone, later) == first
 
 
 @given(EXPRESSIONS, ZONES, BEGINS, OUTAGES, st.sampled_from(Missed))

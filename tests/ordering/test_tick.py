@@ -38,7 +38,7 @@ def set_to_new_year(tx: Connection, years: int = 0, name: str = "minutely") -> d
 
 
 def tick_all(tx: Connection) -> list[int]:
-    return [item for each in tick.due(tx) for item in tick.tick(tx, each.id)]
+    return [item for each in tick.look(tx).due for item in tick.tick(tx, each.id)]
 
 
 def keys(tx: Connection) -> list[str]:
@@ -144,9 +144,9 @@ def test_paused_and_removed_schedules_do_not_tick(tx: Connection) -> None:
     plan(tx)
     scheduled(tx)
     set_back(tx, timedelta(0))
-    (due,) = tick.due(tx)
+    (due,) = tick.look(tx).due
     schedule.pause(tx, "minutely", actor=ACTOR)
-    assert tick.due(tx) == []
+    assert tick.look(tx).due == []
     assert tick.tick(tx, due.id) == []
     schedule.remove(tx, "minutely", actor=ACTOR)
     assert tick.tick(tx, due.id) == []
@@ -171,7 +171,7 @@ def test_two_feeders_make_one_item(engine: Engine) -> None:
         plan(tx)
         scheduled(tx, cron=YEARLY)
         set_to_new_year(tx, years=1)
-        (due,) = tick.due(tx)
+        (due,) = tick.look(tx).due
     assert race(engine, lambda tx: tick.tick(tx, due.id), lambda tx: tick.tick(tx, due.id)) == []
     with engine.begin() as tx:
         assert (len(keys(tx)), len(missed(tx))) == (1, 1)
@@ -186,7 +186,7 @@ def test_who_pauses_or_changes_it_meanwhile_is_heard(engine: Engine) -> None:
         plan(tx)
         scheduled(tx)
         set_back(tx, timedelta(0))
-        (due,) = tick.due(tx)
+        (due,) = tick.look(tx).due
     assert race(engine, hold_and_pause, lambda tx: tick.tick(tx, due.id)) == []
     with engine.begin() as tx:
         assert keys(tx) == []
@@ -240,7 +240,7 @@ def test_a_tick_is_made_and_counted_or_neither(engine: Engine) -> None:
         plan(tx)
         scheduled(tx)
         at = set_back(tx, timedelta(0))
-        (due,) = tick.due(tx)
+        (due,) = tick.look(tx).due
     with engine.connect() as dying:
         assert tick.tick(dying, due.id)
         dying.rollback()
