@@ -11,10 +11,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.problem import ENDLESS, Answering, Refused
+from app.problem import ENDLESS, HEAD_LIMIT, TOO_LONG, Answering, Refused
 from workers.loopback import is_loopback
 
-HEAD_LIMIT = 2**15  # bytes of headers, also where they come in one piece
 BODY_LIMIT = 2**20  # bytes
 BULK_LIMIT = 16 * 2**20  # bytes, of a list of items
 HELD_LIMIT = 128 * 2**20  # bytes of bodies that are in memory at a time
@@ -95,10 +94,11 @@ class Door:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         method, path = scope["method"], scope["path"]
-        if sum(len(name) + len(value) for name, value in headers.raw) > HEAD_LIMIT:
-            raise Refused(431, f"The headers have more than {HEAD_LIMIT} bytes; send less.")
+        address: bytes = scope["raw_path"] + scope["query_string"]
+        if len(address) + sum(len(name) + len(value) for name, value in headers.raw) > HEAD_LIMIT:
+            raise Refused(431, TOO_LONG)
         try:
-            unquote_to_bytes(scope["raw_path"] + scope["query_string"]).decode()
+            unquote_to_bytes(address).decode()
         except UnicodeDecodeError:
             raise Refused(400, "The address is not UTF-8; percent-encode the text that it holds as UTF-8.") from None
         host = headers.get("host", "")

@@ -26,10 +26,15 @@ class Place:
         return f"{self.event}-{self.watch}-{self.look}" if self.watch else str(self.event)
 
 
+NOWHERE = Place(10**18 - 1)  # ahead of everything: whoever says so is told to fetch all anew
+
+
 def parsed(written: str | None) -> Place | None:
-    """The place that `str()` wrote, or None for anything else: nobody knows what that listener has."""
-    found = re.fullmatch(r"([0-9]{1,18})(?:-([0-9a-f]{8})-([0-9]{1,15}))?", written or "", re.ASCII)
-    return None if found is None else Place(int(found[1]), found[2] or "", int(found[3] or 0))
+    """The place that `str()` wrote, None for nothing, NOWHERE for anything else: nobody knows what that listener has."""
+    if not written:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18})(?:-([0-9a-f]{8})-([0-9]{1,15}))?", written, re.ASCII)
+    return NOWHERE if found is None else Place(int(found[1]), found[2] or "", int(found[3] or 0))
 
 
 def message(event: str, data: Any, place: Place | None = None) -> bytes:

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:relevo:problem:"
+HEAD_LIMIT = 2**15  # bytes of a request's address and headers, also where they come in one piece
+TOO_LONG = f"The address and the headers have more than {HEAD_LIMIT} bytes; send less."
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ENDLESS = "/api/events/stream"  # which has no end: nobody asks for its head alone, by HEAD
 RETRY_AFTER = 2  # seconds
@@ -83,7 +85,7 @@ OF_STATUS: Mapping[int, Kind] = {
     415: Kind("wrong-content-type", "The content type cannot be read", 415),
     429: Kind("too-many", "Too many calls", 429),
     421: Kind("wrong-host", "This host is not served here", 421),
-    431: Kind("headers-too-large", "The headers are too large", 431),
+    431: Kind("headers-too-large", "The address and the headers are too large", 431),
     503: BUSY,
 }
 

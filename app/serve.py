@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Coroutine
@@ -13,7 +14,7 @@ from typing import Any
 import uvicorn
 from anyio import to_thread
 
-from app import listen, page, peer, probe, release, web
+from app import listen, page, peer, probe, problem, release, web
 from app.door import Door
 from app.health import Readiness, Ready
 from app.slow_clients import Bounded
@@ -24,6 +25,8 @@ from workers.settings import Settings
 
 STOP_SECONDS = 5  # for calls under way when the server is told to stop
 CONNECTIONS = 1000  # of clients; more are answered 503
+#: Open ones beside those of clients that are served: those that are refused, as many as asyncio accepts before it looks at one, Postgres.
+FILES = listen.BACKLOG + 144
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +82,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def configured(app: object) -> uvicorn.Config:
-    """What uvicorn is told: bounds for everything, our log, and no word of itself."""
+def configured(app: object, clients: int | None = None) -> uvicorn.Config:
+    """What uvicorn is told: bounds for everything, our log, and no word of itself. `clients` are served at a time, else CONNECTIONS."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=Bounded,
@@ -91,11 +94,25 @@ def configured(app: object) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=clients or CONNECTIONS,
+        backlog=listen.BACKLOG,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=STOP_SECONDS,
-        h11_max_incomplete_event_size=32_768,
+        h11_max_incomplete_event_size=problem.HEAD_LIMIT,
     )
+
+
+def served() -> int:
+    """How many clients may be connected: CONNECTIONS, or as many as the limit of open files allows, which is raised as far as need be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    found = CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(CONNECTIONS, soft - FILES))
+    if found < CONNECTIONS:
+        logger.warning("This process may open %d files, so it serves %d clients at a time instead of %d", soft, found, CONNECTIONS)
+    return found
 
 
 def run(app: object, listening: socket.socket, look: Callable[[], Coroutine[Any, Any, Ready]]) -> None:
@@ -106,7 +123,7 @@ def run(app: object, listening: socket.socket, look: Callable[[], Coroutine[Any,
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         logger.info("Serving at %s", listen.url_of(listening))
-        asyncio.run(Server(configured(app), look).serve([listening]))
+        asyncio.run(Server(configured(app, served()), look).serve([listening]))
         logger.info("Stopped serving")
     finally:
         for number, handler in before.items():

@@ -17,6 +17,7 @@ from app import problem
 
 HEAD_SECONDS = 10.0  # from the first byte of a request, or from the connection, to the end of its headers
 TAKE_SECONDS = 30.0  # that a full send buffer may stay full
+REFUSED = 100  # connections beyond those served that are answered 503; the others are closed unheard, so that files never run out
 
 
 class Bounded(H11Protocol):
@@ -27,6 +28,10 @@ class Bounded(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        most = self.limit_concurrency
+        if most is not None and len(self.connections) > most + REFUSED:
+            transport.abort()
+            return
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -64,9 +69,12 @@ class Bounded(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         # Hook: what cannot be read as HTTP is answered by the connection itself.
-        response = problem.answer(problem.OF_STATUS[400], "The request is not HTTP that can be read.", {"Connection": "close"})
+        in_head = self.cycle is None or self.cycle.response_complete
+        too_long = in_head and len(self.conn.trailing_data[0]) > problem.HEAD_LIMIT
+        kind, sentence = (431, problem.TOO_LONG) if too_long else (400, "The request is not HTTP that can be read.")
+        response = problem.answer(problem.OF_STATUS[kind], sentence, {"Connection": "close"})
         headers: Any = [*response.raw_headers]
-        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
+        for event in (h11.Response(status_code=kind, headers=headers), h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 

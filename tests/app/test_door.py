@@ -32,6 +32,19 @@ def test_every_answer_has_the_headers(api: httpx.Client) -> None:
         assert not any(name.startswith("access-control") for name in response.headers)
 
 
+def test_a_head_that_is_too_long_is_told_so(api: httpx.Client) -> None:
+    begin, end, close = b"GET /api/plans", b" HTTP/1.1\r\nHost: localhost\r\n", b"Connection: close\r\n"
+    for parts in (
+        [begin + b"?text=" + b"a" * 40_000 + end + close + b"\r\n"],
+        [begin + end + close + b"X: " + b"a" * 40_000 + b"\r\n\r\n"],
+        [begin + end, *([b"X: " + b"a" * 4_000 + b"\r\n"] * 10)],
+        [begin + b"?text=", *([b"a" * 4_000] * 10)],
+    ):
+        answer = raw(api, *parts)
+        assert answer.startswith(b"HTTP/1.1 431 "), answer[:100]
+        assert b"The address and the headers have more than 32768 bytes; send less." in answer
+
+
 @pytest.mark.parametrize("host", ["relevo.example", "relevo.example:8000", "127.0.0.1.example", "10.0.0.1", "", "[", "localhost.example"])
 def test_a_name_that_is_not_of_this_machine_is_not_served(api: httpx.Client, host: str) -> None:
     problem(api.get("/api/plans", headers={"Host": host}), 421, "wrong-host")

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -82,6 +83,26 @@ def test_more_connections_than_it_takes_are_refused(engine: Engine, monkeypatch:
     monkeypatch.setattr(serve, "CONNECTIONS", 1)
     with serving(engine) as client:
         problem(client.get("/healthz"), 503, "busy")
+
+
+def test_far_more_connections_are_closed_unheard_so_that_files_never_run_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "CONNECTIONS", 10)
+    monkeypatch.setattr(slow_clients, "REFUSED", 10)
+    with serving(engine) as client, ExitStack() as opened:
+        address = (client.base_url.host, client.base_url.port or 80)
+        many = [opened.enter_context(socket.create_connection(address, timeout=5)) for _ in range(21)]
+        assert many[-1].recv(1) == b""
+        many[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert many[0].recv(1000).startswith(b"HTTP/1.1 503 ")
+        for each in many:
+            each.close()
+
+        def served() -> bool:
+            with suppress(httpx.TransportError):
+                return client.get("/healthz").status_code == 200
+            return False
+
+        until(served, 10, "it serves again")
 
 
 def test_a_body_that_comes_too_slowly_is_refused(behind_proxy: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:

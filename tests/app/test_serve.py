@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -104,6 +105,33 @@ def refused(env: dict[str, str]) -> bool:
     except OSError:
         return True
     return False
+
+
+FEW_FILES = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 500))
+os.execv(sys.executable, [sys.executable, "-m", "app.cli", "serve"])
+"""
+
+
+def test_a_process_that_may_open_few_files_serves_as_many_clients_as_it_can(env: dict[str, str], tmp_path: Path) -> None:
+    with program("-c", FEW_FILES, env=env, cwd=tmp_path) as running, ExitStack() as opened:
+        running.said("Serving at ")
+        running.said("may open 500 files, so it serves 100 clients at a time instead of 1000")
+        for _ in range(120):
+            opened.enter_context(socket.create_connection(("127.0.0.1", int(env["RELEVO_PORT"])), timeout=5))
+        problem(httpx.get(f"http://127.0.0.1:{env['RELEVO_PORT']}/api/plans", trust_env=False), 503, "busy")
+        for _ in range(400):
+            opened.enter_context(socket.create_connection(("127.0.0.1", int(env["RELEVO_PORT"])), timeout=5))
+        opened.close()
+
+        def served() -> bool:
+            with suppress(httpx.TransportError):
+                return httpx.get(f"http://127.0.0.1:{env['RELEVO_PORT']}/api/plans", trust_env=False).status_code == 200
+            return False
+
+        until(served, 20, "it serves again")
+        assert [line for line in running.lines if "Too many open files" in line or "Traceback" in line] == []
 
 
 def test_slow_clients_hold_up_nobody_and_are_given_up(server: Program, env: dict[str, str]) -> None:
