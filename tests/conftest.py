@@ -1,17 +1,20 @@
 """Fixtures of the whole suite: real servers, a migrated database for each test, and one scale for rounds and durations."""
 
 import os
+import shutil
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, make_url
 
 from ordering import db
-from tests import servers
+from tests import ramdisk, servers
 
 IN_CI = os.environ.get("CI") == "true"
+RAMDISK = pytest.StashKey[Path | None]()
 
 
 class Scale:
@@ -42,13 +45,22 @@ settings.register_profile(
 settings.load_profile("relevo")
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        config.option.basetemp = config.stash[RAMDISK] = ramdisk.folder()
     # A run that is told to end by TERM tears its fixtures down like one that is interrupted, and leaves no server behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A shell starts what it runs in the background with these ignored, and every program of a test would inherit that.
     for number in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    ours = config.stash.get(RAMDISK, None)
+    if ours is not None:
+        shutil.rmtree(ours, ignore_errors=True)  # what a test's process still writes there goes with it
 
 
 @pytest.hookimpl(tryfirst=True)
