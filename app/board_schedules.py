@@ -18,7 +18,7 @@ from app.caller import Role
 from app.form import Fields, Form
 from app.page import Refusal
 from app.typed import typed
-from ordering import schedule, schedule_now, tasks, views
+from ordering import schedule, schedule_now, views
 from ordering.errors import Invalid, UnknownSchedule
 from ordering.model import Missed
 from ordering.schedule import NewSchedule, Schedule
@@ -74,7 +74,7 @@ def show(
             "edited": _edited(tx, edited) if may else None,
             "last": schedule_now.last_items(tx, (each.name for each in found)),
             "plans": views.names(tx, limit=PLANS),
-            "tasks": sorted({*tasks.names(tx), *known_tasks.BUILT_IN}),
+            "tasks": sorted(known_tasks.names(tx)),
         }
 
     return page.render(

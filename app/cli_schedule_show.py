@@ -27,9 +27,10 @@ def list_(
     \b
     Example: relevo schedule list --plan nightly
     """
+    from app import known_tasks
     from ordering import schedule
 
-    found = transact(lambda tx: schedule.list_(tx, plan=plan))
+    found, known = transact(lambda tx: (schedule.list_(tx, plan=plan), known_tasks.names(tx)))
     if as_json:
         show.as_json(*found)
         return
@@ -39,7 +40,7 @@ def list_(
         columns,
         (
             (each.name, each.plan, each.cron, each.timezone, _next(each), show.when(each.last_at), each.missed, each.task,
-             _note(each, declared))
+             _note(each, declared, known))
             for each in found
         ),
     )  # fmt: skip
@@ -55,9 +56,10 @@ def show_(name: Name, as_json: AsJson = False) -> None:
     \b
     Example: relevo schedule show backup
     """
+    from app import known_tasks
     from ordering import schedule
 
-    found = transact(lambda tx: schedule.get(tx, name))
+    found, known = transact(lambda tx: (schedule.get(tx, name), known_tasks.names(tx)))
     if as_json:
         show.as_json(found)
         return
@@ -69,7 +71,7 @@ def show_(name: Name, as_json: AsJson = False) -> None:
         "kind": found.kind,
         "missed": found.missed,
         "last tick": show.when(found.last_at),
-        "note": _note(found, in_catalogue()),
+        "note": _note(found, in_catalogue(), known),
     }
     for title, value in fields.items():
         if value:
@@ -111,10 +113,12 @@ def in_catalogue() -> set[str] | None:
     return {each.name for plan in found.plans.values() for each in plan.schedules}
 
 
-def _note(found: Schedule, declared: set[str] | None) -> str:
+def _note(found: Schedule, declared: set[str] | None, known: set[str]) -> str:
     notes = [
         "paused" if found.paused else "",
         f"cannot tick: {found.problem}" if found.problem else "",
+        "" if found.problem or not found.overdue else f"due since {show.when(found.next_at)}, and no feeder ticks or its plan is locked",
+        "" if found.task in known else "no worker has offered its task",
         "not in the catalogue any more" if found.declared and declared is not None and found.name not in declared else "",
     ]
     return "; ".join(filter(None, notes))

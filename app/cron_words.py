@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from babel.dates import get_day_names
 from babel.lists import format_list
 
 from app import language
 from app.language import gettext as _
+from ordering.cron import written_out
 
 DAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 
 
 def in_words(cron: str) -> str:
     """What the expression says, or nothing where there are no plain words for it."""
-    fields = cron.lower().split()
+    fields = written_out(cron).lower().split()
     if len(fields) != 5 or fields[3] != "*":
         return ""
     minute, hour, day, _month, week = fields
@@ -43,15 +45,20 @@ def _time(minute: str, hour: str) -> str | None:
             return _("every minute")
         if every and 60 % int(every[1] or 1) == 0 and int(every[1]):
             return _("every %(num)d minutes") % {"num": int(every[1])} if int(every[1]) > 1 else _("every minute")
+        if every and int(every[1]):  # it begins anew with each hour
+            return _("every hour at %(times)s") % {"times": _listed(f":{each:02}" for each in range(0, 60, int(every[1])))}
         return _("every hour at :%(minute)s") % {"minute": f"{int(minute):02}"} if minute.isdigit() else None
     hours = re.fullmatch(r"\*/(\d{1,2})", hour)
     if hours and minute.isdigit() and int(hours[1]) and 24 % int(hours[1]) == 0:
         words = _("every %(num)d hours at :%(minute)s") if int(hours[1]) > 1 else _("every hour at :%(minute)s")
         return words % {"num": int(hours[1]), "minute": f"{int(minute):02}"}
     if minute.isdigit() and re.fullmatch(r"\d{1,2}(,\d{1,2})*", hour):
-        times = [f"{int(each):02}:{int(minute):02}" for each in hour.split(",")]
-        return _("at %(times)s") % {"times": format_list(times, locale=language.spoken())}
+        return _("at %(times)s") % {"times": _listed(f"{int(each):02}:{int(minute):02}" for each in hour.split(","))}
     return None
+
+
+def _listed(words: Iterable[str]) -> str:
+    return format_list(list(words), locale=language.spoken())
 
 
 def _days(week: str) -> str:
@@ -64,4 +71,4 @@ def _days(week: str) -> str:
             return ""
         numbers.append(number)
     names = get_day_names("wide", locale=language.spoken())
-    return _("each %(days)s") % {"days": format_list([names[(number - 1) % 7] for number in numbers], locale=language.spoken())}
+    return _("each %(days)s") % {"days": _listed(names[(number - 1) % 7] for number in numbers)}

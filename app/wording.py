@@ -152,6 +152,9 @@ def day(when: datetime) -> str:
     return str(format_date(when.astimezone(UTC), "long", locale=language.spoken()))
 
 
-def in_zone(when: datetime, timezone: str) -> str:
-    """A moment as clocks in that time zone say it, with the day of the week."""
-    return str(format_datetime(when.astimezone(zone(timezone)), "EEE d MMM HH:mm", locale=language.spoken()))
+def in_zone(when: datetime, timezone: str, now: datetime) -> str:
+    """A moment as clocks in that time zone say it, with the day of the week, and the year where it is not this one."""
+    there = zone(timezone)
+    local = when.astimezone(there)
+    pattern = "EEE d MMM HH:mm" if local.year == now.astimezone(there).year else "EEE d MMM y HH:mm"
+    return str(format_datetime(local, pattern, locale=language.spoken()))

@@ -41,6 +41,23 @@ def zone(timezone: str) -> tzinfo:
 ONE = re.compile(r"(?<![\w-])(\w+)-\1/0*[1-9]\d*(?!\w)", re.IGNORECASE)
 
 
+#: What cron calls some expressions.
+NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+def written_out(cron: str) -> str:
+    """The five fields that a nickname such as `@daily` stands for; another expression as it is."""
+    return NICKNAMES.get(cron.strip().lower(), cron)
+
+
 def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
     """The instants after `after` that `cron` names in that time zone, rising, in UTC. Raises Invalid naming cron or timezone.
 
@@ -48,10 +65,10 @@ def ticks(cron: str, timezone: str, after: datetime) -> Iterator[datetime]:
     that exists twice comes once, the first time. With `*` (or `*/2`) for the minute or the hour it goes by real time instead.
     """
     where = zone(timezone)
-    fields = checked("cron", cron, CRON_LIMIT).split()
+    fields = written_out(checked("cron", cron, CRON_LIMIT)).split()
     if len(fields) != 5:
         raise Invalid("cron", f"{cron[:80]!r} does not have five fields; {EXAMPLE}.")
-    read = ONE.sub(r"\1", cron)
+    read = ONE.sub(r"\1", " ".join(fields))
     try:
         walk = CronSim(read, after.astimezone(where))
     except CronSimError as error:

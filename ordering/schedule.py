@@ -41,7 +41,10 @@ class NewSchedule:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule as it stands. `ticks` are the coming ones; `problem` says why it cannot tick, if it cannot."""
+    """A schedule as it stands. `ticks` are the coming ones; `problem` says why it cannot tick, if it cannot.
+
+    `overdue`: its tick was due and is not made; no feeder is there to make it, or its plan is locked.
+    """
 
     name: str
     plan: str
@@ -60,6 +63,7 @@ class Schedule:
     created_at: datetime
     ticks: Sequence[datetime] = ()
     problem: str | None = None
+    overdue: bool = False
 
 
 COLUMNS = """
@@ -102,7 +106,8 @@ def get(tx: Connection, name: str) -> Schedule:
 
 
 def _schedule(row: Row[Any], now: datetime) -> Schedule:
-    values = {**row._mapping, "missed": Missed(row.missed)}
+    overdue = not row.paused and now - row.next_at >= cron.LATE
+    values = {**row._mapping, "missed": Missed(row.missed), "overdue": overdue}
     try:
         return Schedule(**values, ticks=cron.coming(row.cron, row.timezone, now, SHOWN))
     except Invalid as error:  # the zone is known no more: another machine, other time zone data

@@ -138,6 +138,28 @@ def test_one_of_a_task_that_is_offered_no_more_is_edited(api: httpx.Client, http
     assert "Adds Save ( gone.task )" in card(done(api, f"/schedules/{name}/edit", sent), name)
 
 
+def test_what_keeps_one_from_its_work_is_said(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    assert "Due since" not in card(get(api, "/schedules"), name)
+    with http_engine.begin() as tx:
+        late = text("update relevo.schedule set next_at = now() - interval '2 minutes', task = 'gone.task' where name = :name")
+        tx.execute(late, {"name": name})
+    said = card(get(api, "/schedules"), name)
+    assert "Due since" in said
+    assert "No worker has offered the task gone.task" in said
+    with http_engine.begin() as tx:
+        tx.execute(text("update relevo.schedule set timezone = 'Mars/Olympus' where name = :name"), {"name": name})
+    page = get(api, "/schedules")
+    sound(page)
+    assert "The time zone Mars/Olympus is not known" in card(page, name)
+    assert "Due since" not in card(page, name)
+
+
+def test_the_next_ticks_name_the_year_where_it_is_another(api: httpx.Client, http_engine: Engine, name: str) -> None:
+    with http_engine.begin() as tx:
+        ticks = schedule.edit(tx, name, {"cron": "0 0 2 1 *"}, actor="ops").ticks
+    assert f"2 Jan {ticks[1]:%Y} 00:00" in card(get(api, "/schedules"), name)
+
+
 def test_run_now_adds_its_item(api: httpx.Client, http_engine: Engine, name: str) -> None:
     done(api, f"/schedules/{name}/now")
     with http_engine.begin() as tx:

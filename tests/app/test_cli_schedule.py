@@ -80,6 +80,18 @@ def test_add_adds_its_item_now(scheduled: Relevo) -> None:
     assert objects(scheduled("schedule", "add", "backup", "--json"))[0]["new"]
 
 
+def test_the_list_says_what_is_overdue_and_whose_task_nobody_has(scheduled: Relevo, engine: Engine) -> None:
+    with engine.begin() as tx:
+        tx.execute(text("update relevo.schedule set next_at = '2026-01-01T00:00:00Z', task = 'gone.task'"))
+    note = "due since 2026-01-01T00:00:00Z, and no feeder ticks or its plan is locked; no worker has offered its task"
+    assert ok(scheduled("schedule", "list")).splitlines()[1].endswith(f"gone.task  {note}")
+    assert f"note: {note}\n" in ok(scheduled("schedule", "show", "backup"))
+    (found,) = objects(scheduled("schedule", "list", "--json"))
+    assert found["overdue"]
+    ok(scheduled("schedule", "pause", "backup"))
+    assert "due since" not in ok(scheduled("schedule", "list"))
+
+
 def test_the_list_of_one_plan(scheduled: Relevo) -> None:
     ok(scheduled("plan", "create", "other"))
     ok(scheduled("schedule", "create", "hourly", "other", "0 * * * *", "shell"))

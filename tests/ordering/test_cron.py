@@ -82,6 +82,13 @@ def test_by_real_time_where_the_clocks_change_oddly(expression: str, zone: str, 
     assert " ".join(f"{at:%dT%H:%M}" for at in found) == ticks
 
 
+@pytest.mark.parametrize(
+    ("nickname", "tick"), [("@hourly", "05-01T13"), (" @Daily ", "05-02T00"), ("@weekly", "05-03T00"), ("@yearly", "01-01T00")]
+)
+def test_crons_nicknames_are_read(nickname: str, tick: str) -> None:
+    assert f"{cron.first(nickname, 'UTC', datetime(2026, 5, 1, 12, 30, tzinfo=UTC)):%m-%dT%H}" == tick
+
+
 @given(EXPRESSIONS, ZONES, BEGINS, st.floats(0, 1))
 def test_the_first_tick_stays_the_first_until_it_comes(expression: str, zone: str, begin: datetime, part: float) -> None:
     try:
@@ -142,6 +149,8 @@ def test_any_text_is_an_expression_or_refused(expression: str, zone: str) -> Non
     [
         ("61 * * * *", "UTC", "cron: '61 * * * *' has a bad minute; write minute, hour,"),
         ("* * * *", "UTC", "cron: '* * * *' does not have five fields;"),
+        ("@reboot", "UTC", "cron: '@reboot' does not have five fields;"),
+        ("@daily 1", "UTC", "cron: '@daily 1' does not have five fields;"),
         ("* * * * * *", "UTC", "cron: '* * * * * *' does not have five fields;"),
         ("0 0 30 2 *", "UTC", "cron: '0 0 30 2 *' has a bad day-of-month;"),
         ("0 0 */31 * MON#5", "UTC", "cron: '0 0 */31 * MON#5' names no time within fifty years;"),
