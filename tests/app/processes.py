@@ -7,21 +7,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
+from tests.patience import wait_until as until
+
+__all__ = ["ROOT", "Program", "alive", "program", "until"]
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def until(true: Callable[[], object], within: float, what: str) -> None:
-    """Wait until `true()` is, and fail after `within` seconds with `what` did not happen."""
-    deadline = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
-        time.sleep(0.02)
 
 
 class Program:
@@ -51,21 +46,22 @@ class Program:
         def found() -> list[re.Match[str]]:
             return [match for line in list(self.lines) if (match := re.search(pattern, line))]
 
-        until(lambda: len(found()) >= times, within, f"{times} times {pattern!r} in {[line[:200] for line in self.lines[-30:]]}")
+        until(lambda: len(found()) >= times, within, lambda: f"{times} times {pattern!r} in {[line[:200] for line in self.lines[-30:]]}")
         return found()
 
     def ends(self, within: float) -> int:
         """The exit code, once the program has ended and so has its output."""
-        code = self.process.wait(within)
-        self._reader.join(10)
+        until(lambda: self.process.poll() is not None, within, lambda: f"it ends: {self.lines[-30:]}")
+        code = self.process.wait()
+        self._reader.join(60)
         assert not self._reader.is_alive(), "the output of an ended program goes on: something of it is left"
         return code
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
-        self._reader.join(10)
+        self.process.wait(60)
+        self._reader.join(60)
 
 
 @contextlib.contextmanager

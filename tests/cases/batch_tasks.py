@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from tests.cases.probe_tasks import body, note_of
@@ -13,15 +14,16 @@ POISON = "poison"
 
 
 def do(what: Any) -> None:
-    """Raise, end the own process, or nap."""
+    """Raise, end the own process, or wait until there is a file."""
     match what:
         case "raise":
             raise ValueError("no. 7 is bad")
         case "poison":
             os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(60)
-        case ["nap", seconds]:
-            time.sleep(seconds)
+        case ["until", path]:
+            while not Path(path).exists():
+                time.sleep(0.02)
 
 
 @celery.task(bind=True, name="batch.one", batch_size=10, max_retries=2, default_retry_delay=0)

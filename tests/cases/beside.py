@@ -14,7 +14,7 @@ def stream_beside(kit: Kit, count: int) -> frozenset[int]:
         return frozenset(each.id for each in add.add_many(tx, PLAN, [NewItem("probe.nap", [0.01])] * count, actor=ACTOR))
 
 
-def all_once(kit: Kit, beside: frozenset[int], seconds: float = 30) -> None:
+def all_once(kit: Kit, beside: frozenset[int], seconds: float = 60) -> None:
     """Each item of the stream runs, once."""
     wait_until(lambda: {kit.state(item) for item in beside} == {State.SUCCEEDED}, seconds, "the stream beside is done", pause=0.2)
     started = [note.item for note in kit.starts() if note.item in beside]

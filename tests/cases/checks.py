@@ -9,7 +9,7 @@ from ordering.model import SETTLED, UNRESOLVED, Outcome, State
 from ordering.session import LOCK_CLASS
 from tests.cases.kit import Kit, Note, wait_until
 
-SETTLE = 10.0  # seconds that the dust may take
+SETTLE = 20.0  # seconds that the dust may take
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)|\b[Ii]nternal [Ss]erver [Ee]rror\b")
 
 
@@ -93,9 +93,10 @@ FED = """
 
 
 def _in_plan_order(kit: Kit) -> None:
+    starts = kit.starts()  # before the rows, so that each of them is on record there
     rows = {row.id: row for row in kit.sql(FED)}
     lines: dict[int, list[Any]] = {}
-    for item in dict.fromkeys(note.item for note in kit.starts()):
+    for item in dict.fromkeys(note.item for note in starts):
         if item in rows:
             lines.setdefault(rows[item].plan_id, []).append(rows[item])
     for line in lines.values():
@@ -124,18 +125,22 @@ def one_end_per_attempt(kit: Kit) -> None:
         assert not outcomes or row.state != State.SUCCEEDED or outcomes[-1] == "succeeded", f"outcomes of {row}"
 
 
+ENDED = f"select a.item_id, a.number, a.outcome, a.reason, i.task from ({history.EVERY}) a join relevo.item i on i.id = a.item_id"
+
+
 def starts_are_attempts(kit: Kit) -> None:
     """4: a body starts once for each attempt; only one cut before its body, or never a task of ours, has no start."""
     starts = [(note.item, note.attempt) for note in kit.starts()]
     assert len(starts) == len(set(starts)), f"started twice: {sorted(start for start in set(starts) if starts.count(start) > 1)}"
-    ended = f"select a.item_id, a.number, a.outcome, a.reason, i.task from ({history.EVERY}) a join relevo.item i on i.id = a.item_id"
-    rows = kit.sql(ended)
-    recorded = {(row.item_id, row.number) for row in rows}
-    running = {(row.id, row.attempts + 1) for row in kit.sql("select id, attempts from relevo.item where state = 'dispatched'")}
+    with kit.engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx, tx.begin():
+        rows = tx.exec_driver_sql(ENDED).all()
+        out = tx.exec_driver_sql("select id, attempts from relevo.item where state = 'dispatched'").all()
+    recorded, running = {(row.item_id, row.number) for row in rows}, {(row.id, row.attempts + 1) for row in out}
     assert set(starts) <= recorded | running, f"started and not on record: {set(starts) - recorded - running}"
+    later = {(note.item, note.attempt) for note in kit.starts()}  # a body may have begun and ended since
     silent = [
         row for row in rows
-        if (row.item_id, row.number) not in set(starts)
+        if (row.item_id, row.number) not in later
         and row.task.startswith("probe.") and row.outcome != "interrupted" and row.reason != "UnknownTask"
     ]  # fmt: skip
     assert not silent, f"on record and never started: {silent}"

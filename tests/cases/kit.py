@@ -2,12 +2,11 @@
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from celery import Celery
@@ -20,9 +19,9 @@ from tests import servers
 from tests.cases import processes
 from tests.cases.processes import ROOT, Service
 from tests.cases.proxy import Proxy, before_broker, before_database
+from tests.patience import wait_until as wait_until
 from workers.publish import Publisher
 
-T = TypeVar("T")
 ACTOR = "case"
 UNSETTLED = (State.WAITING, State.POSTPONED, State.DISPATCHED, State.RUNNING)
 
@@ -38,16 +37,6 @@ class Note:
     at: float
 
 
-def wait_until(predicate: Callable[[], T], seconds: float, what: str | Callable[[], str], pause: float = 0.02) -> T:
-    """The first true value of `predicate`, asked for at most `seconds`; fails naming `what` did not come, asked for then."""
-    deadline = time.monotonic() + seconds
-    while not (value := predicate()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
-        time.sleep(pause)
-    return value
-
-
 class Kit:
     """One case. `database_url` and `broker_url` are what its services connect to unless they are given others."""
 
@@ -55,7 +44,7 @@ class Kit:
         self.folder = folder
         self.services: list[Service] = []
         self.added: list[int] = []
-        self.stop_patience = 15.0
+        self.stop_patience = 30.0
         self._notes = folder / "notes.jsonl"
         self._mark = servers.fresh_name("case")
         self._stack = ExitStack()
@@ -217,11 +206,24 @@ class Kit:
             result = tx.execute(text(statement), parameters)
             return list(result.all()) if result.returns_rows else []
 
+    def waiting(self, application: str) -> int:
+        """How many connections to this case's database, of applications whose name is like that, wait for a lock."""
+        found = """
+            select count(*) from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and application_name like :application
+        """
+        return int(self.sql(found, application=application)[0][0])
+
     @contextmanager
     def psql(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection of somebody else, without any of the product's settings."""
         with psycopg.connect(make_url(self.database_url).set(drivername="postgresql").render_as_string(hide_password=False)) as connection:
             yield connection
+
+    def sends(self, item: int) -> list[int]:
+        """How often the broker was given the message of each attempt on record; more than once: it was missed."""
+        found = f"select sends from ({history.EVERY}) a join relevo.dispatch d on d.id = dispatch_id where item_id = :item order by number"
+        return [int(row[0]) for row in self.sql(found, item=item)]
 
     def dispatches(self, item: int) -> list[Row[Any]]:
         """The dispatch that the item is out with, if it is out."""
@@ -256,12 +258,12 @@ class Kit:
 
     # Waiting
 
-    def wait_start(self, item: int, seconds: float = 15.0, number: int = 1) -> Note:
+    def wait_start(self, item: int, seconds: float = 30.0, number: int = 1) -> Note:
         """Wait until the item's body has started for the `number`-th time."""
         wait_until(lambda: len(self.starts(item)) >= number, seconds, f"start {number} of item {item}\n{self.logs()[-3000:]}")
         return self.starts(item)[number - 1]
 
-    def wait_state(self, item: int, *states: State, seconds: float = 15.0) -> Item:
+    def wait_state(self, item: int, *states: State, seconds: float = 30.0) -> Item:
         """Wait until the item is in one of the states."""
         try:
             wait_until(lambda: self.state(item) in states, seconds, "")
@@ -269,7 +271,7 @@ class Kit:
             raise AssertionError(f"item {item} is {self.item(item)} and not {states} within {seconds:g} s\n{self.logs()[-5000:]}") from None
         return self.item(item)
 
-    def wait_done(self, seconds: float = 30.0, wanted: Sequence[int] | None = None) -> None:
+    def wait_done(self, seconds: float = 60.0, wanted: Sequence[int] | None = None) -> None:
         """Wait until every added item (or those `wanted`) has succeeded."""
         ids = self.added if wanted is None else list(wanted)
 

@@ -54,7 +54,7 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[T | Exception]:
     gate = threading.Barrier(len(calls))
 
     def run(number: int, call: Callable[[], T]) -> None:
-        gate.wait(10)
+        gate.wait(60)
         try:
             results[number] = call()
         except Exception as error:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from tests.patience import wait_until
+
 ROOT = Path(__file__).parents[2]
 MARK = "RELEVO_CASE"
-READY_WITHIN = 30.0
+READY_WITHIN = 60.0
 
 
 class Service:
@@ -73,7 +75,7 @@ class Service:
     def kill(self) -> None:
         """kill -9 of the main process only; its children are left to themselves."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def kill_all(self) -> None:
         """kill -9 of the main process and every descendant, as of a machine that loses power."""
@@ -83,7 +85,7 @@ class Service:
             family = []
         for member in family:
             _kill(member.pid)
-        self.process.wait(10)
+        self.process.wait(60)
 
     def stop_and_go(self, number: int) -> None:
         """STOP or CONT to the main process and its children."""
@@ -95,10 +97,8 @@ class Service:
 
     def wait(self, seconds: float) -> int:
         """Wait for the end of the main process; its exit code."""
-        try:
-            return self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} still runs after {seconds} s: {self.text()[-3000:]}") from None
+        wait_until(lambda: self.process.poll() is not None, seconds, lambda: f"{self.name} ends: {self.text()[-3000:]}")
+        return self.process.wait()
 
     def text(self) -> str:
         """What it logged so far."""

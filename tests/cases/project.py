@@ -74,7 +74,7 @@ class Project:
 
     def left(self) -> list[psutil.Process]:
         """What still lives when all that was told to end has had its time; one whose memory is gone may still be ending."""
-        _, left = psutil.wait_procs(self.living(), timeout=5)
+        _, left = psutil.wait_procs(self.living(), timeout=20)
         return list(left)
 
     def kill_everything(self) -> None:

@@ -17,18 +17,23 @@ def test_finished_during_shutdown_and_not_run_again(kit: Kit, scale: Scale) -> N
     moments = random.Random(seed)
     kit.feeder()
     kit.plan("a")
-    items = [kit.add("a", "probe.nap", body) for _ in range(rounds)]
-    for item in items:
+    releases = [kit.folder / f"release-{number}" for number in range(rounds)]
+    items = [kit.add("a", "probe.wait_for", str(release)) for release in releases]
+    for item, release in zip(items, releases, strict=True):
         worker = kit.worker(1)
         kit.wait_start(item)
-        time.sleep(moments.uniform(0, body))
+        moment = moments.uniform(0, body)
+        time.sleep(moment)
         worker.term()
-        assert worker.wait(body + 20) == 0
+        wait_until(lambda worker=worker: "Stopping gracefully" in worker.text(), 15, "the worker has heard it")  # type: ignore[misc]
+        time.sleep(body - moment)
+        release.touch()
+        assert worker.wait(30) == 0
         assert kit.state(item) is State.SUCCEEDED, f"seed {seed}"
         assert len(kit.starts()) == items.index(item) + 1, f"the plan moved on by one place at a time (seed {seed})"
         assert len(kit.ends(item)) == 1
     kit.worker(1)
-    wait_until(lambda: kit.messages() == 0, 5, "the broker is empty")
+    wait_until(lambda: kit.messages() == 0, 15, "the broker is empty")
     assert [len(kit.starts(item)) for item in items] == [1] * rounds
     assert kit.view("a").status == "drained"
     checks(kit)

@@ -22,12 +22,15 @@ def test_backoff_longer_than_the_visibility_timeout(kit: Kit, scale: Scale) -> N
     waiting = kit.wait_state(item, State.WAITING)
     assert waiting.not_before is not None
     due = failed.at + backoff
-    while time.monotonic() < due - 1:
-        assert kit.messages() == 0, "a delay is a row, not a message"
+    while True:
+        held = kit.messages()
+        if time.monotonic() > due - 1:  # asked at a time when it is due, or nearly so
+            break
+        assert held == 0, "a delay is a row, not a message"
         time.sleep(0.1)
-    kit.wait_done(backoff + 20)
+    kit.wait_done(backoff + 60)
     _, second = kit.starts(item)
-    assert -0.1 < second.at - due < 3
+    assert -0.1 < second.at - due < 15
     # A copy would come with the next look of the broker; the plan would then have more starts than attempts.
     assert kit.outcomes(item) == ["failed", "succeeded"]
     checks(kit)

@@ -13,7 +13,7 @@ from tests.cases.checks import checks
 from tests.cases.kit import ACTOR, Kit, Note, wait_until
 
 
-def interrupted_with_evidence(kit: Kit, body: Note, seconds: float = 2.0) -> None:
+def interrupted_with_evidence(kit: Kit, body: Note, seconds: float = 8.0) -> None:
     """The item of `body`, whose process was killed just now, is marked in time, with who ran it, where, and since when."""
     cut = kit.wait_state(body.item, State.INTERRUPTED, seconds=seconds)
     assert cut.error is not None
@@ -30,7 +30,7 @@ def start_refuses_until_decided(kit: Kit, plan: str, cut: int, behind: int) -> N
     assert not kit.starts(behind), "nothing starts behind what nobody has decided"
     kit.retry(cut, Edit(args=[0]))
     kit.wait_done()
-    wait_until(lambda: kit.view(plan).status == "drained", 5, "the run ends")
+    wait_until(lambda: kit.view(plan).status == "drained", 15, "the run ends")
     after = kit.view(plan).run
     assert run is not None
     assert after is not None
@@ -45,7 +45,7 @@ def test_every_process_killed_then_new_workers(kit: Kit) -> None:
     body = kit.wait_start(cut)
     worker.kill_all()
     interrupted_with_evidence(kit, body)
-    wait_until(lambda: not kit.sql("select id from relevo.session where closed_at is null"), 3, "every session is closed")
+    wait_until(lambda: not kit.sql("select id from relevo.session where closed_at is null"), 15, "every session is closed")
     kit.worker()
     start_refuses_until_decided(kit, "a", cut, behind)
     checks(kit)
@@ -58,7 +58,7 @@ def test_main_process_killed_and_no_orphan_works_on(kit: Kit) -> None:
     body = kit.wait_start(cut)
     pool = worker.pool()
     worker.kill()
-    wait_until(lambda: not kit.living().intersection(pool), 10, "the pool processes end with their parent")
+    wait_until(lambda: not kit.living().intersection(pool), 20, "the pool processes end with their parent")
     interrupted_with_evidence(kit, body)
     kit.worker()
     start_refuses_until_decided(kit, "a", cut, behind)
@@ -75,10 +75,12 @@ def test_one_pool_process_killed_and_replaced(kit: Kit) -> None:
     interrupted_with_evidence(kit, body)
     # Both slots are needed: the second head starts only if the pool is back to its size.
     kit.plan("c")
-    heads = [kit.add(plan, "probe.nap", 3) for plan in ("b", "c")]
+    release = kit.folder / "release"
+    heads = [kit.add(plan, "probe.wait_for", str(release)) for plan in ("b", "c")]
     for head in heads:
-        kit.wait_start(head, seconds=10)
+        kit.wait_start(head)
     assert not kit.ends(heads[0]), "both run at once"
+    release.touch()
     assert len(worker.pool()) == 2
     assert body.pid not in worker.pool()
     start_refuses_until_decided(kit, "a", cut, behind)
@@ -122,8 +124,8 @@ def test_requeue_runs_again_at_most_max_attempts_times(kit: Kit) -> None:
     item = kit.add("a", "probe.nap", 60, on_interrupt=OnInterrupt.REQUEUE, max_attempts=3)
     behind = kit.add("a", "probe.nap", 0)
     os.kill(kit.wait_start(item).pid, signal.SIGKILL)
-    os.kill(kit.wait_start(item, seconds=4, number=2).pid, signal.SIGKILL)
-    third = kit.wait_start(item, seconds=4, number=3)
+    os.kill(kit.wait_start(item, number=2).pid, signal.SIGKILL)
+    third = kit.wait_start(item, number=3)
     worker.kill_all()
     interrupted_with_evidence(kit, third)
     kit.worker()
@@ -134,7 +136,7 @@ def test_requeue_runs_again_at_most_max_attempts_times(kit: Kit) -> None:
 
 
 def start_refuses_after_the_last(kit: Kit, item: int) -> None:
-    wait_until(lambda: not kit.dispatches(item) or kit.dispatches(item)[0].ended_at, 5, "the lost session is closed")
+    wait_until(lambda: not kit.dispatches(item) or kit.dispatches(item)[0].ended_at, 15, "the lost session is closed")
     assert kit.state(item) is State.INTERRUPTED
     assert kit.outcomes(item) == ["interrupted"] * 3
     with kit.tx() as tx, pytest.raises(PlanBlocked, match=str(item)):

@@ -26,10 +26,10 @@ def test_same_name_and_the_orphan_is_found(kit: Kit) -> None:
     body = kit.wait_start(item)
     first.kill_all()
     second = kit.worker(1, name="steady", ready=False)
-    cut = kit.wait_state(item, State.INTERRUPTED, seconds=2)
+    cut = kit.wait_state(item, State.INTERRUPTED, seconds=8)
     second.wait_ready()
 
-    dead, living = wait_until(lambda: kit.sql(SESSIONS)[1:] and kit.sql(SESSIONS), 5, "the second worker's session")
+    dead, living = wait_until(lambda: kit.sql(SESSIONS)[1:] and kit.sql(SESSIONS), 15, "the second worker's session")
     assert f"session {dead.id}," in (cut.error or "")
     assert f"process {body.pid}," in (cut.error or "")
     assert (dead.closed_at is not None, living.closed_at) == (True, None)
@@ -53,12 +53,12 @@ def test_same_pid_in_another_namespace_is_another_process(kit: Kit) -> None:
     try:
         kit.wait_start(item, seconds=30)
         end(first)
-        kit.wait_state(item, State.INTERRUPTED, seconds=2)
+        wait_until(lambda: kit.outcomes(item) == ["interrupted"], 8, "what was cut is marked")
         with kit.tx() as tx:
             tx.exec_driver_sql("update relevo.item set args = '[0]' where id = %s", (item,))
         second = in_container(kit, "second")
         try:
-            kit.wait_done(30)
+            kit.wait_done()
             dead, living = kit.sql(SESSIONS)
             assert dead.pid == living.pid, "the case is about equal pids"
             assert kit.outcomes(item) == ["interrupted", "succeeded"]

@@ -26,7 +26,7 @@ def test_poison_pills_beside_innocent_plans(kit: Kit, scale: Scale) -> None:
         kit.add(name, "probe.nap", 0)
         kit.plan(f"beside-{name}")
         good += [kit.add(f"beside-{name}", "probe.nap", 0.05) for _ in range(innocents)]
-    kit.wait_done(60, wanted=good)
+    kit.wait_done(90, wanted=good)
 
     for name, item in pills.items():
         if name == "overrun":
@@ -35,14 +35,14 @@ def test_poison_pills_beside_innocent_plans(kit: Kit, scale: Scale) -> None:
             assert ended.attempts == 1
             assert "time limit" in (ended.error or "")
         else:
-            wait_until(lambda item=item: kit.item(item).attempts == attempts, 30, f"{name} used up its attempts")  # type: ignore[misc]
+            wait_until(lambda item=item: kit.item(item).attempts == attempts, 60, f"{name} used up its attempts")  # type: ignore[misc]
             ended = kit.wait_state(item, State.INTERRUPTED)
             assert "process lost" in (ended.error or "")
             assert kit.outcomes(item) == ["interrupted"] * attempts
         assert ended.at_head
         assert len(kit.starts(item)) == ended.attempts
         assert kit.view(name).status == "halted"
-    wait_until(lambda: len(worker.pool()) == 3, 10, "the pool is back to its size")
+    wait_until(lambda: len(worker.pool()) == 3, 30, "the pool is back to its size")
     assert {row.id for row in kit.sql("select id from relevo.item where state in ('failed', 'interrupted')")} == set(pills.values())
     assert kit.sql("select max(attempts) as most from relevo.item where id = any(:good)", good=good)[0].most == 1
     checks(kit)

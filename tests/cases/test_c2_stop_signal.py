@@ -35,14 +35,17 @@ def ctrl_c(worker: Service) -> None:
 def test_body_ends_within_the_grace_time(kit: Kit, scale: Scale, stop: Callable[[Service], None]) -> None:
     (worker,) = kit.up()
     kit.plan("a")
-    item, behind = kit.add("a", "probe.nap", scale.seconds(5, least=2.5)), kit.add("a", "probe.nap", 0)
+    release = kit.folder / "release"
+    item, behind = kit.add("a", "probe.wait_for", str(release)), kit.add("a", "probe.nap", 0)
     kit.wait_start(item)
     pool = worker.pool()
     stop(worker)
-    assert worker.wait(15) == 0
+    wait_until(lambda: "Stopping gracefully" in worker.text(), 15, "the worker has heard it")
+    time.sleep(scale.seconds(5, least=1))
+    release.touch()
+    assert worker.wait(30) == 0
     assert not kit.living().intersection(pool)
     assert kit.state(item) is State.SUCCEEDED
-    assert "Stopping gracefully" in worker.text()
     assert not kit.starts(behind)
     kit.worker()
     kit.wait_done()
@@ -65,12 +68,12 @@ def test_longer_than_the_grace_time_or_told_twice_is_marked_and_cut(kit: Kit, ho
         time.sleep(1)
         assert kit.state(item) is State.RUNNING
         worker.term()
-    cut = kit.wait_state(item, State.INTERRUPTED, seconds=5)
+    cut = kit.wait_state(item, State.INTERRUPTED, seconds=20)
     assert (cut.error or "").startswith("shutdown: ")
     assert f"process {body.pid}" in (cut.error or "")
     assert (cut.attempts, cut.tries) == (1, 0), "a shutdown uses up no try"
-    assert worker.wait(10) == 0
-    wait_until(lambda: body.pid not in kit.living(), 1, "the body is gone")
+    assert worker.wait(30) == 0
+    wait_until(lambda: body.pid not in kit.living(), 10, "the body is gone")
     assert kit.ends(item), "TERM comes first, so that a body can let go of what it holds"
     kit.worker()
     kit.retry(item, Edit(args=[0]))

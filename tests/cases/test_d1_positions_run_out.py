@@ -1,6 +1,5 @@
 """D1: positions do not run out, whatever is dropped where and how often."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import quantiles
@@ -13,6 +12,7 @@ from tests.cases.checks import checks
 from tests.cases.kit import ACTOR, Kit
 from tests.cases.line import act, positions_fit, shown
 from tests.conftest import Scale
+from tests.patience import Stopwatch
 
 SLOWEST = 0.5  # seconds within which nearly every request must be done
 
@@ -41,9 +41,9 @@ class Line:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        begin = time.monotonic()
-        yield
-        self.times.append(time.monotonic() - begin)
+        with Stopwatch() as watch:
+            yield
+        self.times.append(watch.seconds)
 
 
 def drops(line: Line, count: int) -> None:

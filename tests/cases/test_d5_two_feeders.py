@@ -47,7 +47,7 @@ def test_each_plan_in_its_order(kit: Kit, scale: Scale) -> None:
     assert len(starts) == len(set(starts)) == PLANS * each
     for line in lines.values():
         assert [item for item in starts if item in set(line)] == line
-    wait_until(lambda: all(kit.view(name).status == "drained" for name in lines), 10, "every run ends")
+    wait_until(lambda: all(kit.view(name).status == "drained" for name in lines), 30, "every run ends")
     checks(kit)
 
 

@@ -16,7 +16,7 @@ from tests.cases.kit import ACTOR, Kit, wait_until
 from tests.cases.line import act, at_once
 from tests.conftest import Scale
 
-UNAIDED = 5.0  # seconds within which an item that is due starts with nobody's help
+UNAIDED = 8.0  # seconds within which an item that is due starts with nobody's help
 BODY = 0.03
 SWING = 0.02
 

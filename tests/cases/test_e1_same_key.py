@@ -86,11 +86,11 @@ def test_killed_between_doing_and_answering(kit: Kit, scale: Scale) -> None:
         with kit.psql() as other:
             other.execute("select from relevo.plan for update")
             process = commandline.popen(kit, "add", "a", "probe.nap", "[0]", "--key", key)
-            wait_until(lambda: kit.sql("select from pg_locks where not granted"), 30, "the command waits for the plan")
+            wait_until(lambda: kit.waiting("relevo%"), 30, "the command waits for the plan")
         if number:
             time.sleep(chance.uniform(0, 0.03))
         else:
-            wait_until(lambda: keyed(kit, "key-0"), 10, "the item is committed", pause=0)
+            wait_until(lambda: keyed(kit, "key-0"), 30, "the item is committed", pause=0)
         process.kill()
         process.communicate()
         (answer,) = commandline.rows(kit, "add", "a", "probe.nap", "[0]", "--key", key)

@@ -48,7 +48,7 @@ def test_retry_of_one_beside_retry_of_all(kit: Kit) -> None:
     kit.plan("a", start=False, on_failure=OnFailure.CONTINUE)
     free = kit.folder / "free"
     failing = kit.add_many("a", [NewItem("probe.fail_until", [str(free)]) for _ in range(3)])
-    wait_until(lambda: unresolved(kit) == failing, 20, "all have failed")
+    wait_until(lambda: unresolved(kit) == failing, 60, "all have failed")
     free.touch()
     first = failing[0]
     processes = [commandline.popen(kit, "retry", *map(str, failing))]

@@ -28,7 +28,7 @@ def test_added_while_the_broker_is_away(kit: Kit, scale: Scale) -> None:
     proxy.cut()
     away = time.monotonic() + scale.seconds(30, least=4)
     lines = {name: kit.add_many(name, [NewItem("probe.nap") for _ in range(count)], start=False) for name, count in (("a", 3), ("b", 2))}
-    wait_until(lambda: kit.sql(BACKLOG)[0][0] == 2, 10, "a head of each plan waits for the broker")
+    wait_until(lambda: kit.sql(BACKLOG)[0][0] == 2, 30, "a head of each plan waits for the broker")
     while time.monotonic() < away:
         assert kit.starts() == []
         assert kit.sql(BACKLOG)[0][0] == 2
@@ -59,11 +59,14 @@ def test_nothing_runs_before_its_commit(kit: Kit, scale: Scale) -> None:
     before = time.monotonic()
     thread = threading.Thread(target=lambda: kit.added.append(act(kit, add.add, "a", slow, actor=ACTOR).id), name="adder")
     thread.start()
-    while time.monotonic() < before + 0.9 * seconds:
-        assert kit.starts() == []
+    while True:
+        started = kit.starts()
+        if time.monotonic() >= before + seconds:
+            break
+        assert started == []
         time.sleep(0.05)
-    thread.join(10)
-    kit.wait_done(10)
+    thread.join(60)
+    kit.wait_done()
     assert kit.starts()[0].at >= before + seconds, "the body began after the commit had come through"
     checks(kit)
 
@@ -76,7 +79,7 @@ def test_what_is_rolled_back_never_runs(kit: Kit) -> None:
         undone = add.add(tx, "a", NewItem("probe.nap", title="never"), actor=ACTOR).id
         transaction.rollback()
     kept = kit.add_many("a", [NewItem("probe.nap")], start=False)
-    kit.wait_done(10)
+    kit.wait_done()
     assert [note.item for note in kit.starts()] == kept
     assert undone not in kept
     assert kit.sql("select id from relevo.item where title = 'never'") == []

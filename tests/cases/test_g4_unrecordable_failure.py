@@ -1,7 +1,5 @@
 """G4: however an error is made, its failure is recorded as readable text, counted once, and the process goes on."""
 
-import time
-
 import pytest
 
 from ordering import history, lines
@@ -10,6 +8,7 @@ from tests.cases import commandline
 from tests.cases.brokers import both_brokers
 from tests.cases.checks import checks
 from tests.cases.kit import Kit, wait_until
+from tests.patience import Stopwatch
 
 # Each way of `probe.raise_odd`, the recorded reason, and what the text must hold.
 ODD = {
@@ -23,7 +22,7 @@ ODD = {
     "KeyboardInterrupt": ("KeyboardInterrupt", ["KeyboardInterrupt"]),
 }
 READABLE = 25_000  # characters of a recorded error at the most
-OPENS = 2.0  # seconds within which a person sees the failure
+OPENS = 5.0  # seconds within which a person sees the failure
 
 
 @both_brokers
@@ -45,21 +44,20 @@ def test_recorded_whatever_it_is(kit: Kit) -> None:
         assert (failed.attempts, failed.tries, kit.outcomes(item)) == (1, 1, ["failed"])
         assert kit.view(f"plan-{number}").status == "halted"
         assert kit.state(behind) is State.WAITING
-        begin = time.monotonic()
-        with kit.tx() as tx:
+        with Stopwatch() as watch, kit.tx() as tx:
             told = history.history(tx, item)
             listed = lines.unresolved(tx, kit.view(f"plan-{number}").id)
-        assert time.monotonic() - begin < OPENS
+        assert watch.seconds < OPENS
         assert told.attempts[0].reason == reason
         assert [line.id for line in listed] == [item]
     out, _ = commandline.call(kit, "show", str(failing["20 MB"][0]))
     assert "characters left out" in out
     assert len(out) < 3 * READABLE
     assert worker.process.poll() is None
-    wait_until(lambda: len(worker.pool()) == size, 10, "the pool is back at its size")
+    wait_until(lambda: len(worker.pool()) == size, 30, "the pool is back at its size")
 
     kit.plan("after")
     last = kit.add("after", "probe.nap")
-    kit.wait_done(10, wanted=[last])
+    kit.wait_done(wanted=[last])
     assert len(kit.starts()) == len(ODD) + 1, "nothing came back to be tried again"
     checks(kit)

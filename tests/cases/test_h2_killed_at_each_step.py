@@ -18,7 +18,7 @@ def test_a_workflow_killed_at_each_step(kit: Kit) -> None:
         kit.plan(moment, start=False)
         new = [NewItem("workflow.killed", [step, moment]) for step in range(1, STEPS + 1)]
         lanes[moment] = kit.add_many(moment, [*new, NewItem("probe.nap", title="the next in the lane")])
-    kit.wait_done(90)
+    kit.wait_done(120)
     for moment, (*workflows, following) in lanes.items():
         assert kit.outcomes(following) == ["succeeded"]
         for step, item in enumerate(workflows, 1):

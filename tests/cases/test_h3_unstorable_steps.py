@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from ordering import views
 from ordering.model import OnInterrupt, State
 from tests.cases.checks import checks
 from tests.cases.kit import Kit
+from tests.patience import Stopwatch
 
 KINDS = {
     "generator": "generator is not JSON",
@@ -18,6 +18,9 @@ KINDS = {
     "large": "50000002 bytes",
     "set": "set",
 }
+
+
+MISSED = 40.0  # seconds: a message may have gone into the pipe of a process that is being killed, and is missed after 10
 
 
 @pytest.fixture
@@ -52,12 +55,12 @@ def test_results_that_cannot_be_stored(up: Kit) -> None:
                 os.kill(pid, signal.SIGKILL)
             for item in items.values():
                 up.retry(item)
-                up.wait_state(item, State.FAILED)
-    asked = time.monotonic()
-    with up.tx() as tx:
-        assert sum(plan.unresolved for plan in views.plans(tx)) == len(KINDS)
-    assert all(len(up.history(item).steps) == 2 for item in items.values())
-    assert time.monotonic() - asked < 1
+                up.wait_state(item, State.FAILED, seconds=MISSED)
+    with Stopwatch() as watch:
+        with up.tx() as tx:
+            assert sum(plan.unresolved for plan in views.plans(tx)) == len(KINDS)
+        assert all(len(up.history(item).steps) == 2 for item in items.values())
+    assert watch.seconds < 5
     checks(up)
 
 
@@ -68,7 +71,7 @@ def test_an_error_that_cannot_be_stored(up: Kit) -> None:
     assert (failed.error or "").startswith("Wild: (str() of the error raised LookupError)")
     os.kill(up.services[-1].pool()[0], signal.SIGKILL)
     up.retry(item)
-    up.wait_state(item, State.FAILED)
+    up.wait_state(item, State.FAILED, seconds=MISSED)
     assert ran(up, item)[:2] == ["first", "odd"]
     assert ran(up, item).count("first") == 1
     checks(up)

@@ -30,7 +30,7 @@ def test_halt_then_the_decision_lets_the_same_run_go_on(kit: Kit) -> None:
         assert (kit.state(first), kit.state(behind)) == (State.SUCCEEDED, State.WAITING)
         act(kit, getattr(decision, verb), bad, actor=ACTOR, note="looked at it")
         kit.wait_done(wanted=[first, behind])
-        wait_until(lambda: kit.view("a").status == "drained", 10, "the run ends")
+        wait_until(lambda: kit.view("a").status == "drained", 30, "the run ends")
         after = kit.view("a").run
         assert after is not None
         assert after.id == run.id, "the decision let the same run go on"
@@ -45,7 +45,7 @@ def test_continue_goes_on_and_start_refuses_until_each_is_decided(kit: Kit) -> N
     kit.start("a", on_failure=OnFailure.CONTINUE)  # this run's own policy: the plan says halt
     bad, good = line[::2], line[1::2]
     kit.wait_done(wanted=good)
-    wait_until(lambda: kit.view("a").status == "drained", 10, "the run goes to its end")
+    wait_until(lambda: kit.view("a").status == "drained", 30, "the run goes to its end")
     assert [note.item for note in kit.starts()] == line, "the order is kept, past the failures"
     left = list(bad)
     while left:
@@ -75,7 +75,7 @@ def test_the_policy_of_a_run_that_is_under_way(kit: Kit) -> None:
     assert kit.view("a").status == "halted"
     assert kit.state(behind) is State.WAITING
     kit.retry(bad)
-    wait_until(lambda: kit.outcomes(bad) == ["failed", "failed"], 10, "it fails again")
+    wait_until(lambda: kit.outcomes(bad) == ["failed", "failed"], 30, "it fails again")
     assert kit.view("a").status == "halted"
     assert len(kit.starts(behind)) == 0
     checks(kit)

@@ -16,7 +16,7 @@ from tests.cases.proxy import Proxy
 from tests.cases.restartable import Restartable
 from tests.conftest import Scale
 
-RECOVERY = 15.0  # seconds from the broker's return to the start of a new item
+RECOVERY = 25.0  # seconds from the broker's return to the start of a new item
 
 
 def runs_again(kit: Kit, plan: str, label: str) -> None:
@@ -90,7 +90,7 @@ def disturb(proxy: Proxy, hole: bool, seconds: float) -> None:
 @pytest.mark.parametrize("words", [["-P", "threads"], ["--pool=solo"], ["--pool", "threads"]])
 def test_another_pool_is_refused(kit: Kit, words: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "workers.worker", *words], cwd=ROOT, env=kit.environment(), capture_output=True, text=True, timeout=30
+        [sys.executable, "-P", "-m", "workers.worker", *words], cwd=ROOT, env=kit.environment(), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2
     assert "prefork" in done.stderr.splitlines()[-1]

@@ -37,7 +37,7 @@ def everything_works(kit: Kit, pids: set[int]) -> None:
     for plan in range(SLOTS):
         kit.plan(f"after-{plan}")
     items = [kit.add(f"after-{number % SLOTS}", "probe.nap", 0) for number in range(20 * SLOTS)]
-    kit.wait_done(30)
+    kit.wait_done()
     assert {start.pid for item in items for start in kit.starts(item)} <= pids
     assert all(service.process.poll() is None for service in kit.services)
     assert all(kit.outcomes(item) == ["succeeded"] for item in items)
@@ -63,7 +63,7 @@ def test_during_a_body(own_kit: Kit, own_postgres: Restartable, scale: Scale, ha
     time.sleep(body / 4)
     # Down beyond the body's end: the outcome waits for the server, on a session that has to be taken again.
     harm(own_postgres, body)
-    own_kit.wait_done(20)
+    own_kit.wait_done()
     assert own_kit.outcomes(item) == ["succeeded"]
     assert len(own_kit.starts(item)) == 1
     everything_works(own_kit, pids)
@@ -73,13 +73,15 @@ def test_shorter_than_the_body(own_kit: Kit, own_postgres: Restartable, scale: S
     (worker,) = own_kit.up(slots=SLOTS)
     pids = set(worker.pool())
     own_kit.plan("a")
-    body = scale.seconds(30, least=6)
-    item = own_kit.add("a", "probe.nap", body)
+    release = own_kit.folder / "release"
+    item = own_kit.add("a", "probe.wait_for", str(release))
     own_kit.wait_start(item)
     restarts(own_postgres, scale.seconds(6, least=0.5))
     # The feeder is back before the session or after it: interrupted for a moment at the most, then its own process takes it back.
-    own_kit.wait_state(item, State.RUNNING, seconds=5)
-    own_kit.wait_done(body + 15)
+    own_kit.wait_state(item, State.RUNNING)
+    time.sleep(scale.seconds(20, least=4))
+    release.touch()
+    own_kit.wait_done()
     assert own_kit.outcomes(item) == ["succeeded"]
     assert len(own_kit.starts(item)) == 1
     everything_works(own_kit, pids)
@@ -90,19 +92,20 @@ def test_while_the_outcome_is_written(own_kit: Kit, own_postgres: Restartable, s
     (worker,) = own_kit.up(slots=SLOTS)
     pids = set(worker.pool())
     own_kit.plan("a")
-    item = own_kit.add("a", "probe.nap", 0.5)
+    release = own_kit.folder / "release"
+    item = own_kit.add("a", "probe.wait_for", str(release))
     own_kit.wait_start(item)
     with own_kit.psql() as somebody:
         # The outcome's transaction takes the plan first, and waits here in the middle of it.
         somebody.execute("select from relevo.plan where name = 'a' for no key update")
-        wait_until(lambda: own_kit.ends(item), 10, "the body ends")
-        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'relevo session%'"
-        wait_until(lambda: own_kit.sql(waiting)[0][0], 5, "the outcome waits for the plan")
+        release.touch()
+        wait_until(lambda: own_kit.ends(item), 30, "the body ends")
+        wait_until(lambda: own_kit.waiting("relevo session%"), 15, "the outcome waits for the plan")
         down = threading.Thread(target=harm, args=[own_postgres, scale.seconds(5, least=0.5)])
         down.start()
         down.join()
         somebody.close()
-    own_kit.wait_done(20)
+    own_kit.wait_done()
     assert own_kit.outcomes(item) == ["succeeded"]
     assert len(own_kit.starts(item)) == 1
     everything_works(own_kit, pids)
@@ -118,11 +121,11 @@ def test_a_commit_whose_answer_is_lost(kit: Kit, scale: Scale) -> None:
         item = kit.add("a", "probe.nap", 0.2)
         kit.wait_start(item)
         proxy.delay = 0.03  # each piece hangs for a while, so that a cut hits one of the round trips of the outcome
-        wait_until(partial(kit.ends, item), 10, "the body ends")
+        wait_until(partial(kit.ends, item), 30, "the body ends")
         time.sleep(0.03 * (item % 7))
         proxy.cut()
         proxy.delay = 0
-        kit.wait_done(20)
+        kit.wait_done()
         assert kit.outcomes(item) == ["succeeded"]
         assert len(kit.starts(item)) == 1
     everything_works(kit, pids)

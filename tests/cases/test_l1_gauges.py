@@ -23,7 +23,7 @@ def test_it_counts_all_falls_to_zero_and_stays(kit: Kit) -> None:
     try:
         with exporting(kit.database_url, kit._publisher.queue_sizes) as scraped:
             # Six are handed out, and there is nobody to start them.
-            wait_until(lambda: messages(scraped) == [2, 2, 2], 15, "two messages in each queue")
+            wait_until(lambda: messages(scraped) == [2, 2, 2], 30, "two messages in each queue")
             assert [scraped("relevo_depth", plan=queue) for queue in QUEUES] == [EACH - 2] * 3
             assert [scraped("relevo_items", plan=queue, state="dispatched") for queue in QUEUES] == [2] * 3
             assert sum(value for (name, _), value in scraped.figures().items() if name == "relevo_items") == 3 * EACH

@@ -8,8 +8,8 @@ from ordering.model import NewItem, OnFailure, State
 from tests.cases.kit import ACTOR, Kit, wait_until
 from tests.cases.processes import ROOT
 from tests.conftest import Scale
-from tests.monitoring.prometheus import free_port
 from tests.monitoring.scraping import Scraped, labels_of
+from tests.ports import free_port
 from tests.servers import fresh_name
 
 
@@ -25,8 +25,8 @@ def test_nothing_that_happens_makes_series(kit: Kit, scale: Scale) -> None:
     failures, many = scale.rounds(500, least=20), scale.rounds(500, least=50)
     names = [fresh_name("worker") for _ in range(scale.rounds(20, least=2))]
     first = kit.worker(1, name=names[0])
-    wait_until(lambda: kit.view("failing").counts[State.FAILED] == 1, 20, "the first failure")
-    kit.wait_done(20, wanted=[kit.added[1]])
+    wait_until(lambda: kit.view("failing").counts[State.FAILED] == 1, 60, "the first failure")
+    kit.wait_done(wanted=[kit.added[1]])
     for _ in range(30):
         scraped.text()
     series, memory = set(scraped.figures()), psutil.Process(exporter.pid).memory_info().rss
@@ -39,7 +39,7 @@ def test_nothing_that_happens_makes_series(kit: Kit, scale: Scale) -> None:
     for name in names[1:]:
         wait_until(lambda: scraped("relevo_workers") == 1, 30, "one process is up")
         living.kill_all()
-        wait_until(lambda: scraped("relevo_workers") == 0, 8, "a dead worker is not up")
+        wait_until(lambda: scraped("relevo_workers") == 0, 20, "a dead worker is not up")
         living = kit.worker(1, name=name)
 
     # The one that runs when its worker is killed is interrupted and holds the line until it is decided.

@@ -11,8 +11,9 @@ from tests.cases.kit import Kit, wait_until
 from tests.cases.processes import ROOT
 from tests.cases.restartable import Restartable
 from tests.conftest import Scale
-from tests.monitoring.prometheus import free_port
 from tests.monitoring.rig import Watched, watched
+from tests.patience import Stopwatch
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(900)
 FAST = 5.0  # seconds that a scrape may take
@@ -35,7 +36,7 @@ def test_each_silence_is_heard(own_kit: Kit, own_postgres: Restartable, own_valk
             status: str = httpx.get(readyz, timeout=10, trust_env=False).json()["status"]
             return status
 
-        wait_until(lambda: readiness() == "ready", 30, "everything is ready", pause=0.2)
+        wait_until(lambda: readiness() == "ready", 60, "everything is ready", pause=0.2)
         nothing_fires(platform)
 
         own_valkey.stop()
@@ -53,7 +54,7 @@ def test_each_silence_is_heard(own_kit: Kit, own_postgres: Restartable, own_valk
         worker = next(service for service in kit.services if service.name.startswith("worker"))
         worker.kill_all()
         platform.fires("RelevoNoWorker")
-        wait_until(lambda: readiness() == "degraded", 10, "readiness says degraded", pause=0.2)
+        wait_until(lambda: readiness() == "degraded", 30, "readiness says degraded", pause=0.2)
         kit.worker()
         platform.clears("RelevoNoWorker")
 
@@ -62,7 +63,7 @@ def test_each_silence_is_heard(own_kit: Kit, own_postgres: Restartable, own_valk
         platform.start_exporter()
         platform.clears("RelevoExporterSilent")
 
-        wait_until(lambda: readiness() == "ready", 30, "everything is ready again", pause=0.2)
+        wait_until(lambda: readiness() == "ready", 60, "everything is ready again", pause=0.2)
         nothing_fires(platform)
 
 
@@ -70,9 +71,9 @@ def silent_for(seconds: float, platform: Watched, source: str, gone: set[str], r
     """For so long each scrape is in time and says that the source is down, without one of its figures; and readiness says it too."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        began = time.monotonic()
-        found = platform.scraped.figures()
-        assert time.monotonic() - began < FAST
+        with Stopwatch() as watch:
+            found = platform.scraped.figures()
+        assert watch.seconds < FAST
         assert found["relevo_up", (("source", source),)] == 0
         assert not gone & {name for name, _ in found}
         assert readiness() == status
@@ -80,4 +81,4 @@ def silent_for(seconds: float, platform: Watched, source: str, gone: set[str], r
 
 
 def nothing_fires(platform: Watched) -> None:
-    wait_until(lambda: not platform.prometheus.firing(), 60, "nothing fires", pause=0.2)
+    wait_until(lambda: not platform.prometheus.firing(), 120, "nothing fires", pause=0.2)

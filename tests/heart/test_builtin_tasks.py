@@ -1,5 +1,6 @@
 """The built-in tasks as items: output while they run, endings, and nothing left of a command that was stopped."""
 
+import random
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -22,6 +23,11 @@ def output(kit: Kit, item: int) -> str:
     return "".join(row[0] for row in rows)
 
 
+def long_nap() -> str:
+    """Seconds for which only this test sleeps, on a machine where others may run the same one."""
+    return f"{random.randrange(10**6, 10**9)}.25"
+
+
 def alive_with(word: str) -> list[int]:
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or [])]
 
@@ -29,7 +35,7 @@ def alive_with(word: str) -> list[int]:
 def test_output_is_there_while_the_command_runs(up: Kit, line: str, tmp_path: Path) -> None:
     go = tmp_path / "go"
     item = shell(up, line, "sh", "-c", f"echo early; while [ ! -e {go} ]; do sleep 0.1; done; echo late >&2")
-    wait_until(lambda: "early" in output(up, item), 15, "output of a running command")
+    wait_until(lambda: "early" in output(up, item), 30, "output of a running command")
     assert up.state(item) is State.RUNNING
     go.touch()
     up.wait_state(item, State.SUCCEEDED)
@@ -66,22 +72,22 @@ def test_unless_settles_as_skipped(up: Kit, line: str) -> None:
 
 
 def test_timeout_kills_the_whole_tree(up: Kit, line: str) -> None:
-    word = "4711.25"
+    word = long_nap()
     item = up.wait_state(shell(up, line, "sh", "-c", f"setsid sleep {word} & sleep {word}", timeout=1), State.FAILED)
     assert "after its timeout of 1 s" in (item.error or "")
-    wait_until(lambda: not alive_with(word), 10, "the end of the tree")
+    wait_until(lambda: not alive_with(word), 20, "the end of the tree")
 
 
 def test_cancel_stops_the_command_before_the_next_head(up: Kit, line: str) -> None:
-    word = "4712.25"
+    word = long_nap()
     item = shell(up, line, "sh", "-c", f"trap '' TERM; setsid sleep {word} & sleep {word}")
     # The word goes backwards, or whoever looks for it would find itself.
     look = "import psutil, sys; print(any(sys.argv[1][::-1] in (p.info['cmdline'] or []) for p in psutil.process_iter(['cmdline'])))"
     following = shell(up, line, sys.executable, "-c", look, word[::-1])
-    wait_until(lambda: len(alive_with(word)) >= 2, 15, "the command")
+    wait_until(lambda: len(alive_with(word)) >= 2, 30, "the command")
     with up.tx() as tx:
         assert items.cancel(tx, item, actor=ACTOR).state is State.CANCELLED
-    up.wait_state(following, State.SUCCEEDED, seconds=30)
+    up.wait_state(following, State.SUCCEEDED, seconds=60)
     assert output(up, following) == "False\n"
 
 

@@ -88,7 +88,7 @@ def test_a_worker_whose_task_hears_in_a_serial_plan_does_not_start_and_leaves_no
     )
     catalogue = up.catalogue(imports=("wrong_hearing",), name="wrong.toml")
     worker = up.worker(ready=False, RELEVO_CATALOGUE=str(catalogue))
-    wait_until(lambda: worker.process.poll() is not None, 25, "the end of the worker")
+    wait_until(lambda: worker.process.poll() is not None, 60, "the end of the worker")
     assert worker.process.poll() == 2
     (said,) = worker.text().splitlines()
     assert said.startswith("plan: 'serial' is a serial plan, so the task 'wrong.bad' cannot hear 'wrong.a' there; name a stream")

@@ -11,6 +11,6 @@ def test_a_broken_loop_ends_the_worker(kit: Kit) -> None:
     kit.plan("p")
     item = kit.add("p", "fatal.nap")
     kit.wait_start(item)
-    wait_until(lambda: worker.process.poll() is not None, 25, "the end of the worker")
+    wait_until(lambda: worker.process.poll() is not None, 60, "the end of the worker")
     assert worker.process.poll() != 0
     kit.wait_state(item, State.INTERRUPTED)

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -15,6 +14,7 @@ from ordering import items
 from ordering.model import State
 from tests.cases.kit import Kit, wait_until
 from tests.cases.processes import ROOT
+from tests.ports import free_port
 
 LOGIN = "looks:at-it"
 
@@ -47,12 +47,6 @@ class Flower:
         return [each for each in self.tasks() if each["name"] == name and each["args"] == args]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def flower(up: Kit) -> Flower:
     """Flower, once the worker tells it what it does."""
@@ -66,7 +60,7 @@ def flower(up: Kit) -> Flower:
         up.wait_state(up.add("warm", "heart.changed", 0), State.SUCCEEDED)
         return any(each["name"] == "heart.changed" for each in made.tasks())
 
-    wait_until(heard, 40, "Flower hears of a task", pause=0.5)
+    wait_until(heard, 90, "Flower hears of a task", pause=0.5)
     return made
 
 
@@ -79,7 +73,7 @@ def test_names_arguments_and_states_agree(up: Kit, flower: Flower) -> None:
     # Twice tried and then fine; each try is a message.
     item = up.add("shown", "heart.auto", 2)
     up.wait_state(item, State.SUCCEEDED, seconds=60)
-    wait_until(lambda: states(flower, "heart.auto", "[2]") == ["RETRY", "RETRY", "SUCCESS"], 20, "three tries")
+    wait_until(lambda: states(flower, "heart.auto", "[2]") == ["RETRY", "RETRY", "SUCCESS"], 60, "three tries")
     done = next(each for each in flower.of("heart.auto", "[2]") if each["state"] == "SUCCESS")
     assert (done["result"], done["kwargs"]) == ("2", "{}")
     assert done["worker"].startswith("relevo-")
@@ -87,14 +81,15 @@ def test_names_arguments_and_states_agree(up: Kit, flower: Flower) -> None:
     # Used up.
     failed = up.add("shown", "heart.auto", 9, max_attempts=1)
     assert up.wait_state(failed, State.FAILED, seconds=60).error
-    wait_until(lambda: states(flower, "heart.auto", "[9]") == ["FAILURE"], 20, "a failure")
+    wait_until(lambda: states(flower, "heart.auto", "[9]") == ["FAILURE"], 60, "a failure")
     assert "ConnectionError" in str(flower.of("heart.auto", "[9]")[0]["exception"])
 
 
 def test_what_was_cancelled_before_it_was_claimed_is_revoked(up: Kit, flower: Flower) -> None:
     up.plan("full", concurrency=4)
     # Both slots are taken, so the third message lies there.
-    busy = [up.add("full", "heart.soft_kind") for _ in range(2)]
+    release = up.folder / "full"
+    busy = [up.add("full", "probe.wait_for", str(release)) for _ in range(2)]
     up.wait_state(busy[0], State.RUNNING)
     up.wait_state(busy[1], State.RUNNING)
     late = up.add("full", "heart.changed", 0, title="never")
@@ -102,8 +97,9 @@ def test_what_was_cancelled_before_it_was_claimed_is_revoked(up: Kit, flower: Fl
     before = {each["uuid"] for each in flower.tasks()}
     with up.engine.begin() as tx:
         items.cancel(tx, late, actor="test")
+    release.touch()
     wait_until(
-        lambda: [each for each in flower.tasks() if each["uuid"] not in before and each["state"] == "REVOKED"], 40, "the message is revoked"
+        lambda: [each for each in flower.tasks() if each["uuid"] not in before and each["state"] == "REVOKED"], 60, "the message is revoked"
     )
 
 
@@ -111,14 +107,14 @@ def test_a_body_whose_process_is_gone_is_revoked_and_not_failed(up: Kit, flower:
     up.plan("cut")
     cancelled = up.add("cut", "probe.nap", 60.0)
     up.wait_state(cancelled, State.RUNNING, seconds=60)
-    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["STARTED"], 20, "it is shown as started")
+    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["STARTED"], 60, "it is shown as started")
     with up.engine.begin() as tx:
         items.cancel(tx, cancelled, actor="test")
-    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["REVOKED"], 30, "a body that was cancelled is revoked")
+    wait_until(lambda: states(flower, "probe.nap", "[60.0]") == ["REVOKED"], 60, "a body that was cancelled is revoked")
 
     up.plan("killed")
     up.wait_state(up.add("killed", "probe.die"), State.INTERRUPTED, seconds=60)
-    wait_until(lambda: states(flower, "probe.die", "[]") == ["REVOKED"], 30, "a body whose process was killed is revoked")
+    wait_until(lambda: states(flower, "probe.die", "[]") == ["REVOKED"], 60, "a body whose process was killed is revoked")
 
 
 def test_nobody_without_the_password_and_nothing_to_act_with(flower: Flower) -> None:

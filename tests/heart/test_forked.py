@@ -10,13 +10,13 @@ from tests.cases.kit import Kit
 @pytest.mark.parametrize("in_step", [False, True], ids=["body", "step"])
 @pytest.mark.parametrize(("way", "code"), [("returns", 0), ("exits", 3), ("raises", 1)])
 def test_a_child_that_comes_back_ends_and_the_body_goes_on(up: Kit, line: str, way: str, code: int, in_step: bool) -> None:
-    item = up.wait_state(up.add(line, "heart.forks", way, in_step), State.SUCCEEDED, seconds=10)
+    item = up.wait_state(up.add(line, "heart.forks", way, in_step), State.SUCCEEDED)
     assert item.result == code
     assert up.outcomes(item.id) == ["succeeded"]
 
 
 def test_a_child_has_no_steps(up: Kit, line: str) -> None:
-    item = up.wait_state(up.add(line, "heart.forks", "steps"), State.SUCCEEDED, seconds=10)
+    item = up.wait_state(up.add(line, "heart.forks", "steps"), State.SUCCEEDED)
     assert item.result == 1
     assert up.sql("select name from relevo.step where item_id = :item", item=item.id) == []
 
@@ -26,7 +26,7 @@ def test_a_cancel_ends_the_child_with_the_body(up: Kit, line: str) -> None:
     up.wait_state(item, State.RUNNING)
     with up.tx() as tx:
         items.cancel(tx, item, actor="ana")
-    up.wait_state(item, State.CANCELLED, seconds=10)
+    up.wait_state(item, State.CANCELLED)
     other = f"{line}-other"
     up.plan(other)
     up.wait_state(up.add(other, "probe.nap", 0), State.SUCCEEDED)

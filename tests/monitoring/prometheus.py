@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,9 @@ import httpx
 import pytest
 import yaml
 
-START_WITHIN = 60.0
+from tests.ports import free_port
+
+START_WITHIN = 120.0
 
 
 class Prometheus:
@@ -61,13 +62,6 @@ class Prometheus:
         return list(self._get("targets")["activeTargets"])
 
 
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
 @contextmanager
 def scraping(folder: Path, targets: list[str], *, rules: Mapping[str, Any] | None = None, interval: str = "1s") -> Iterator[Prometheus]:
     """A Prometheus that scrapes `targets` as the job relevo and evaluates `rules`; skips where none is installed."""
@@ -98,10 +92,10 @@ def scraping(folder: Path, targets: list[str], *, rules: Mapping[str, Any] | Non
         made.close()
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(60)
 
 
 def _until_ready(made: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -10,12 +10,13 @@ import yaml
 
 from tests.cases.kit import Kit, wait_until
 from tests.cases.processes import Service
-from tests.monitoring.prometheus import Prometheus, free_port, scraping
+from tests.monitoring.prometheus import Prometheus, scraping
 from tests.monitoring.scraping import Scraped
+from tests.ports import free_port
 
 RULES = Path(__file__).resolve().parents[2] / "monitoring/alerts.yml"
 FACTOR = 60  # a minute of the rules is a second here
-PATIENCE = 60.0  # seconds for an alert to fire or to clear, of which the rules take at most 35
+PATIENCE = 120.0  # seconds for an alert to fire or to clear, of which the rules take at most 35
 
 
 def compressed(factor: int = FACTOR) -> dict[str, Any]:
@@ -68,5 +69,5 @@ def watched(kit: Kit, folder: Path) -> Iterator[Watched]:
     port = free_port()
     with scraping(folder / "prometheus", [f"127.0.0.1:{port}"], rules=compressed()) as prometheus:
         made = Watched(kit, prometheus, port)
-        wait_until(lambda: prometheus.value('up{job="relevo"}') == 1, 30, "Prometheus scrapes the exporter")
+        wait_until(lambda: prometheus.value('up{job="relevo"}') == 1, 60, "Prometheus scrapes the exporter")
         yield made

@@ -38,7 +38,7 @@ class Scraped:
 
     def text(self, **headers: str) -> str:
         """One scrape, as it came."""
-        response = httpx.get(f"{self.url}/metrics", headers=headers, timeout=10, trust_env=False)
+        response = httpx.get(f"{self.url}/metrics", headers=headers, timeout=30, trust_env=False)
         assert response.status_code == 200, response.text
         return response.text
 
@@ -64,7 +64,7 @@ def exporting(database_url: str, broker: Broker = silent) -> Iterator[Scraped]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)
         engine.dispose()
 
 

@@ -22,6 +22,7 @@ from ordering.tasks import TaskInfo
 from tests.cases.proxy import before_database
 from tests.monitoring.scraping import Figures, Scraped, exporting, figures, labels_of
 from tests.ordering.acts import ACTOR, BROKEN, DONE, PROCESS, end, plan, put, run
+from tests.patience import Stopwatch
 
 FAST = 5.0  # seconds that a scrape may take at the most
 
@@ -35,9 +36,9 @@ def scraped(database_url: str) -> Iterator[Scraped]:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    began = time.monotonic()
-    yield
-    assert time.monotonic() - began < seconds
+    with Stopwatch() as watch:
+        yield
+    assert watch.seconds < seconds
 
 
 def some_work(tx: Connection) -> None:
@@ -122,7 +123,7 @@ def test_a_scrape_holds_no_lock_that_any_verb_waits_for(engine: Engine, database
     with asking.connect() as scrape, engine.begin() as tx:
         assert reading.read(scrape).signals
         assert {(row.locktype, row.mode) for row in scrape.execute(LOCKS)} == {("relation", "AccessShareLock")}
-        tx.execute(text("set local lock_timeout = '1s'"))
+        tx.execute(text("set local lock_timeout = '5s'"))
         put(tx, 1)
         assert head.feed(tx, plans.get(tx, "stream").id, serial=False)
     asking.dispose()
@@ -133,7 +134,7 @@ def test_a_broker_that_hangs_or_fails_is_down_and_the_rest_is_there(database_url
 
     def broker(queues: Sequence[str]) -> Mapping[str, int]:
         if hangs.is_set():
-            release.wait(30)
+            release.wait(120)
         if fails.is_set():
             raise OSError("The broker is away.")
         return dict.fromkeys(queues, 7)
@@ -152,7 +153,7 @@ def test_a_broker_that_hangs_or_fails_is_down_and_the_rest_is_there(database_url
                 assert ("relevo_workers", ()) in found
             state.clear()
         release.set()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while scraped("relevo_up", source="broker") != 1 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert scraped("relevo_broker_messages", queue="relevo") == 7
@@ -174,7 +175,7 @@ def test_a_database_that_swallows_everything_is_down_and_leaves_no_stale_figure(
                 assert [found["relevo_up", (("source", source),)] for source in ("postgres", "broker")] == [0, 1]
             proxy.swallowing = False
             proxy.cut()
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while scraped("relevo_depth", plan="line") != 3 and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert scraped("relevo_depth", plan="line") == 3

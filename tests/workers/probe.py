@@ -32,13 +32,18 @@ consumer.on_refused = refused
 
 def _sleep(dispatch_id: str) -> None:
     note("bodies", id=dispatch_id, what="start")
-    time.sleep(float(dispatch_id.rpartition(":")[2]))
+    length = dispatch_id.rpartition(":")[2]
+    if length == "held":
+        while not (HOME / "let-go").exists():
+            time.sleep(0.02)
+    else:
+        time.sleep(float(length))
     note("bodies", id=dispatch_id, what="end")
 
 
 @app.task(bind=True, name="probe.sleep")
 def sleep(self: Any) -> None:
-    """Sleeps for the seconds that the id ends with, as in `name:2.5`."""
+    """Sleeps for the seconds that the id ends with, as in `name:2.5`; with `name:held`, until it is let go."""
     _sleep(self.request.id)
 
 

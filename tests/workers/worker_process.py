@@ -5,29 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from celery import Celery
 
+from tests.patience import wait_until as until
 from workers.publish import Publisher
 
+__all__ = ["ROOT", "Workers", "until", "workers"]
+
 ROOT = Path(__file__).parents[2]
-
-T = TypeVar("T")
-
-
-def until(condition: Callable[[], T], seconds: float, what: str) -> T:
-    """The first true value of `condition`, asked for at most `seconds`; fails naming `what` did not come."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
-    return value
+HELD = "held"  # in place of its seconds: a body that lasts until it is let go
 
 
 class Workers:
@@ -53,7 +44,7 @@ class Workers:
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=self.home)
         self.processes.append(process)
-        until(lambda: " ready." in log.read_text(), 20, f"the worker is ready, see {log.read_text()[-2000:]}")
+        until(lambda: " ready." in log.read_text(), 60, lambda: f"the worker is ready, see {log.read_text()[-2000:]}")
         return process
 
     def send(self, dispatch_id: str, task: str = "probe.sleep") -> None:
@@ -73,14 +64,24 @@ class Workers:
                 times.setdefault(line["id"], []).append(line["at"])
         return times
 
-    def runs(self, dispatch_id: str, seconds: float = 5) -> None:
+    def runs(self, dispatch_id: str, seconds: float = 30) -> None:
         """Publish a dispatch that does nothing and wait for its end."""
         self.send(dispatch_id)
         self.ends(dispatch_id, seconds)
 
-    def ends(self, dispatch_id: str, seconds: float) -> None:
+    def hold(self, name: str) -> str:
+        """Publish a dispatch whose body lasts until `let_go`; its id."""
+        dispatch_id = f"{name}:{HELD}"
+        self.send(dispatch_id)
+        return dispatch_id
+
+    def let_go(self) -> None:
+        """Every body that is held, now or later, ends."""
+        (self.home / "let-go").touch()
+
+    def ends(self, dispatch_id: str, seconds: float = 30) -> None:
         """Wait for the end of a dispatch."""
-        until(lambda: dispatch_id in self.bodies("end"), seconds, f"{dispatch_id} has run; {self.log()[-3000:]}")
+        until(lambda: dispatch_id in self.bodies("end"), seconds, lambda: f"{dispatch_id} has run; {self.log()[-3000:]}")
 
     def log(self) -> str:
         """What all workers logged."""
@@ -89,6 +90,7 @@ class Workers:
     def close(self) -> None:
         """End every process; a graceful stop first, since it must work too."""
         self.publisher.close()
+        self.let_go()
         for process in self.processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGQUIT)
