@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from tests.patience import wait_until
+
 
 @dataclass
 class Message:
@@ -56,13 +58,10 @@ class Stream:
         """The data of all messages of this kind so far."""
         return [each.data for each in self.messages if each.event == event]
 
-    def wait(self, event: str, within: float = 10.0, count: int = 1) -> Any:
+    def wait(self, event: str, within: float = 30.0, count: int = 1) -> Any:
         """The data of the message of this kind that is number `count`; fails after `within` seconds."""
-        deadline = time.monotonic() + within
-        while len(found := self.of(event)) < count:
-            assert time.monotonic() < deadline, f"no {event} within {within:g} s, but {self.messages}"
-            time.sleep(0.005)
-        return found[count - 1]
+        wait_until(lambda: len(self.of(event)) >= count, within, lambda: f"a message {event}, but {self.messages}", pause=0.005)
+        return self.of(event)[count - 1]
 
 
 @contextmanager
@@ -82,5 +81,5 @@ def listening(client: httpx.Client, *, place: str | None = None, path: str = "/a
             network: Any = response.extensions["network_stream"]
             with suppress(OSError):  # it has ended by itself
                 network.get_extra_info("socket").shutdown(2)
-            thread.join(10)
+            thread.join(60)
     assert not thread.is_alive()

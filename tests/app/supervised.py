@@ -1,8 +1,8 @@
 """A program for the supervisor's tests: supervises the stand-in services that its argument describes, until a signal ends it.
 
-Argument: a JSON list of {name, code, within}; `code` is Python, with `ready()` and `say(text)` at hand. They are started one after the
-other, and all together when a second argument is there. Exit code: 0, 1 when one of
-them had to be killed, 3 with a sentence when one did not start.
+Argument: a JSON list of {name, code, within, start}; `code` is Python, with `ready()` and `say(text)` at hand; `within` and `start`: the
+seconds that it may take to stop and to be ready. They are started one after the other, and all together when a second argument is
+there. Exit code: 0, 1 when one of them had to be killed, 3 with a sentence when one did not start.
 """
 
 import json
@@ -30,11 +30,13 @@ def service(name: str, code: str, within: float) -> Service:
 
 
 def main() -> int:
-    services = [service(**told) for told in json.loads(sys.argv[1])]
+    told = json.loads(sys.argv[1])
+    bounds = [each.pop("start") for each in told]
+    services = [service(**each) for each in told]
     with ServiceLog() as log, Supervisor(log) as supervisor:
         try:
-            for together in [services] if sys.argv[2:] else [[each] for each in services]:
-                supervisor.start(together, within=5)
+            for together, within in [(services, max(bounds))] if sys.argv[2:] else zip([[each] for each in services], bounds, strict=True):
+                supervisor.start(together, within=within)
             log.note("all started")
             supervisor.run()
         except ServiceFailed as error:

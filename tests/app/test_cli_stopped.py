@@ -25,7 +25,10 @@ def env(database_url: str, tmp_path: Path, engine: Engine) -> dict[str, str]:
 def held(engine: Engine) -> bool:
     """Whether a command waits for a lock."""
     with engine.begin() as tx:
-        found = "select exists (select from pg_stat_activity where application_name = 'relevo cli' and wait_event_type = 'Lock')"
+        found = """
+            select exists (select from pg_stat_activity
+                where application_name = 'relevo cli' and wait_event_type = 'Lock' and datname = current_database())
+        """
         return bool(tx.execute(text(found)).scalar_one())
 
 

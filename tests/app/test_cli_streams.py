@@ -174,9 +174,9 @@ def test_ctrl_c_leaves_what_runs_alone_and_says_so(env: dict[str, str], engine: 
     written(tmp_path, ONE)
     with program("-m", "app.cli", "run-all", "--wait", env=env | {"PYTHONUNBUFFERED": "1"}, cwd=tmp_path) as waiting:
         waiting.said("run 1 is on")
-        until(lambda: looks(engine), 20, "it looks at the run")
+        until(lambda: looks(engine), 60, "it looks at the run")
         waiting.process.send_signal(signal.SIGINT)
-        assert waiting.ends(20) == 130
+        assert waiting.ends(60) == 130
         assert waiting.lines[-1] == "No longer watched; the plan goes on (`relevo plan list` shows it, `relevo pause PLAN` pauses it)."
     with engine.begin() as tx:
         plans.pause(tx, "line", actor=ACTOR)  # refused if it did not run

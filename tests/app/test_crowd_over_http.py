@@ -2,7 +2,9 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 
 import httpx
@@ -14,6 +16,7 @@ from tests.app.web import ok, problem
 from tests.cases.test_i4_names import INVISIBLE, NAMES
 from tests.conftest import Scale
 from tests.ordering.acts import BROKEN, claim
+from tests.patience import Stopwatch, wait_until
 from tests.servers import fresh_name
 
 WORK = {"task": "http", "args": {"url": "http://x"}}
@@ -26,7 +29,19 @@ def new_plan(api: httpx.Client, count: int) -> tuple[str, list[int]]:
 
 
 def order(api: httpx.Client, name: str) -> list[int]:
-    return [each["id"] for each in ok(api.get(f"/api/plans/{name}/items?state=waiting&limit=500"))["items"]]
+    return [each["id"] for each in ok(patiently(lambda: api.get(f"/api/plans/{name}/items?state=waiting&limit=500")))["items"]]
+
+
+def patiently(call: Callable[[], httpx.Response]) -> httpx.Response:
+    """The answer of a client that calls again as long as a busy server asks it to."""
+    answers: list[httpx.Response] = []
+
+    def answered() -> bool:
+        answers.append(call())
+        return answers[-1].status_code != 503
+
+    wait_until(answered, 60, "the server has time", pause=0.5)
+    return answers[-1]
 
 
 def test_d2_twenty_people_at_one_line(api: httpx.Client, scale: Scale) -> None:
@@ -40,15 +55,16 @@ def test_d2_twenty_people_at_one_line(api: httpx.Client, scale: Scale) -> None:
                 seen = order(api, name)
             match chance.randrange(4):
                 case 0:
-                    answer = api.post(f"/api/plans/{name}/items?first=true", json=WORK)
+                    answer = patiently(lambda: api.post(f"/api/plans/{name}/items?first=true", json=WORK))
                     done.append(("added", answer.status_code))
                 case 1:
-                    answer = api.post(f"/api/items/{chance.choice(seen)}/cancel", json={})
+                    item = chance.choice(seen)
+                    answer = patiently(partial(api.post, f"/api/items/{item}/cancel", json={}))
                     done.append(("cancelled", answer.status_code))
                 case _:
                     gap = chance.randrange(len(seen) - 1)
                     body = {"after": seen[gap], "seen": seen[gap + 1]}
-                    answer = api.post(f"/api/items/{chance.choice(seen)}/move", json=body)
+                    answer = patiently(partial(api.post, f"/api/items/{chance.choice(seen)}/move", json=body))
                     if answer.status_code == 409 and answer.json()["type"].endswith("stale-order"):
                         assert answer.json()["order"], "the fresh order"
                     done.append(("moved", answer.status_code))
@@ -72,10 +88,14 @@ def test_more_callers_at_once_than_connections_have_their_turn(api: httpx.Client
 
     def move(number: int) -> int:
         begin.wait()
-        return api.post(f"/api/items/{begun[number % 3]}/move", json={"last": True}, timeout=30).status_code
+        return api.post(f"/api/items/{begun[number % 3]}/move", json={"last": True}, timeout=60).status_code
 
-    with ThreadPoolExecutor(crowd) as pool:
-        codes = Counter(pool.map(move, range(crowd)))
+    # A machine that stands still in the middle says nothing of whose turn it was.
+    for _ in range(5):
+        with Stopwatch() as watch, ThreadPoolExecutor(crowd) as pool:
+            codes = Counter(pool.map(move, range(crowd)))
+        if watch.stood_still < 1:
+            break
     assert set(codes) <= {200, 503}, "on a busy machine somebody may be told to try again"
     assert codes[200] > 2 * CONNECTIONS
 

@@ -59,7 +59,7 @@ def test_under_faults_everything_happens_once(demo: Program, temporary: Path) ->
     for fault in ("kill -9 of pool process", "flush of the broker", "kill -9 of the worker", "kill -9 of the feeder"):
         assert fault in told
     assert demo.lines[-1] == "Nothing is left running."
-    assert not left(temporary)
+    until(lambda: not left(temporary), 30, "nothing is left")
     assert not list(temporary.iterdir())
 
 
@@ -70,5 +70,5 @@ def test_ctrl_c_leaves_nothing_behind(demo: Program, temporary: Path) -> None:
     demo.process.send_signal(signal.SIGINT)
     assert demo.ends(within=60) == 1
     assert "It has not come to its end: told to stop (SIGINT)" in demo.lines
-    until(lambda: not left(temporary), 1, "nothing is left")
+    until(lambda: not left(temporary), 30, "nothing is left")
     assert not list(temporary.iterdir())

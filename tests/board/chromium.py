@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
 
 PATH = "/usr/bin/chromium"
 #: Headless, for whoever runs as root in a container, and never looking for anything outside.
@@ -23,7 +23,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 ]
-PATIENCE = 15_000  # ms for what a page should show
+PATIENCE = 30_000  # ms for what a page should show
 WIDE, NARROW = ViewportSize(width=1440, height=900), ViewportSize(width=390, height=844)
 #: What Chromium writes about a status that a test wanted.
 STATUS = re.compile(r"Failed to load resource: the server responded with a status of (4\d\d|503)")
@@ -35,6 +35,7 @@ def started() -> Iterator[Browser]:
     path = PATH if shutil.which(PATH) else shutil.which("chromium")
     if path is None:
         pytest.skip(f"There is no {PATH}: apt-get install chromium")
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Locator, Page, Response
+from playwright.sync_api import Locator, Page, Response, TimeoutError
 
 STEPS = 2  # of a mouse on its way
 REFUSAL = "#notices [role=alert]:not([data-keep])"
@@ -24,6 +24,23 @@ def shown(page: Page) -> list[int]:
     """The ids of the rows in the line, as they stand on the page."""
     found: list[str] = page.eval_on_selector_all("[data-sortable] > .item", "rows => rows.map(row => row.id)")
     return [int(each.removeprefix("i")) for each in found]
+
+
+#: Whether the line shows these items, in their order.
+SHOWS = """
+ids => {
+    const rows = [...document.querySelectorAll('[data-sortable] > .item')].map(row => Number(row.id.slice(1)));
+    return rows.length === ids.length && rows.every((id, place) => id === ids[place]);
+}
+"""
+
+
+def shows(page: Page, ids: list[int]) -> None:
+    """Wait until the line shows these items, in their order."""
+    try:
+        page.wait_for_function(SHOWS, arg=ids)
+    except TimeoutError:
+        raise AssertionError(f"the line shows {shown(page)} and not {ids}") from None
 
 
 def moving_done(response: Response) -> bool:

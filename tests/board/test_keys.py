@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.board import hand
+from tests.board import chromium, hand
 from tests.board.conftest import Visit
 from tests.board.site import Site
 
@@ -27,6 +27,7 @@ def test_keys_of_rows(site: Site, visit: Visit) -> None:
     page.keyboard.press("p")
     expect(page.locator("dialog[open]")).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{site.url}/items/{plan.ids[2]}")
 
@@ -46,6 +47,7 @@ def test_keys_of_the_page(site: Site, visit: Visit) -> None:
         page.keyboard.press("g")
         page.keyboard.press(second)
         expect(page).to_have_url(f"{site.url}{path}")
+        chromium.settled(page)  # its script listens to keys
 
 
 def test_keys_can_be_switched_off(site: Site, visit: Visit) -> None:

@@ -1,6 +1,5 @@
 """Live: what one person does is seen by the other at once; a lost stream is shown, and made good."""
 
-import socket
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -11,6 +10,7 @@ from ordering.model import After, First
 from tests.board import chromium, hand
 from tests.board.conftest import Visit
 from tests.board.site import Site, serving_site
+from tests.ports import free_port
 
 #: When the line last showed another order, in the page's own clock and since 1970.
 OBSERVE = """
@@ -40,8 +40,9 @@ def test_a_move_shows_in_a_second_browser(site: Site, visit: Visit) -> None:
             hand.carry(one, last, 0)
         other.wait_for_function("() => window.seenAt")
         times.append(other.evaluate("() => window.seenAt") - began)
-        assert hand.shown(other) == hand.shown(one) == plan.order()
-    assert min(times) < 3000, times
+        for page in (one, other):
+            hand.shows(page, plan.order())
+    assert min(times) < 4000, times
     print(f"a move was seen elsewhere after {times} ms, counted from before it was made")  # noqa: T201 - for the curious, with -s
 
 
@@ -66,7 +67,7 @@ def test_the_order_is_held_while_somebody_is_at_it(site: Site, visit: Visit) -> 
     page.keyboard.press("Escape")
     page.mouse.up()
     expect(page.locator("#live")).to_have_attribute("data-s", "live")
-    assert hand.shown(page) == [e, a, b, c]
+    hand.shows(page, [e, a, b, c])
     hand.row(page, a).locator(".pick").check()
     plan.do(move.move, e, After(c))
     expect(page.locator("#live")).to_contain_text("1 change waiting")
@@ -74,7 +75,7 @@ def test_the_order_is_held_while_somebody_is_at_it(site: Site, visit: Visit) -> 
     expect(hand.row(page, b)).to_contain_text("Renamed meanwhile")
     assert hand.shown(page) == [e, a, b, c]
     page.locator("#live [data-show]").click()
-    assert hand.shown(page) == [a, b, c, e]
+    hand.shows(page, [a, b, c, e])
     expect(hand.row(page, a).locator(".pick")).to_be_checked()
 
 
@@ -87,7 +88,7 @@ def test_a_point_holds_and_lets_go(site: Site, visit: Visit) -> None:
     expect(page.locator("#live")).to_contain_text("1 change waiting")
     page.keyboard.press(".")
     expect(page.locator("#live")).to_have_attribute("data-s", "live")
-    assert hand.shown(page) == plan.order()
+    hand.shows(page, plan.order())
 
 
 def test_what_is_half_typed_stays(site: Site, visit: Visit) -> None:
@@ -105,8 +106,7 @@ def test_a_lost_stream_is_shown_and_made_good(
     board_engine: Engine, contexts: Callable[..., tuple[object, chromium.Watch]], site: Site
 ) -> None:
     plan = site.plan(3)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     with serving_site(board_engine, port=port) as own:
         context, watch = contexts(own.url)
         watch.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"]

@@ -76,7 +76,7 @@ def test_nothing_moves_by_itself_where_that_is_not_wanted(site: Site, visit: Vis
     plan.run()
     moving = "() => document.getAnimations().length"
     page = visit(plan.path)
-    assert page.evaluate(moving) > 0, "the head turns"
+    page.wait_for_function("() => document.getAnimations().length > 0")  # the head turns
     page = visit(plan.path, reduced_motion="reduce")
     assert page.evaluate(moving) == 0
     with hand.moved(page):

@@ -27,6 +27,11 @@ while not go.exists():
 """
 
 
+AT_ITS_END = """
+() => { const o = document.querySelector('[data-output]'); return o.scrollHeight - o.scrollTop - o.clientHeight < 24; }
+"""
+
+
 @pytest.fixture
 def services(board_engine: Engine, broker_url: str, tmp_path: Path) -> Iterator[Kit]:
     """A feeder and a worker on the board's database."""
@@ -47,12 +52,12 @@ def test_the_output_of_what_runs_is_followed(site: Site, visit: Visit, services:
     (item,) = plan.ids
     page = visit(f"/items/{item}")
     output = page.locator("[data-output]").first
-    expect(output).to_contain_text("line 199", timeout=20_000)
+    expect(output).to_contain_text("line 199", timeout=60_000)
     page.wait_for_function("() => { const o = document.querySelector('[data-output]'); return o.scrollHeight > o.clientHeight; }")
-    assert output.evaluate("o => o.scrollHeight - o.scrollTop - o.clientHeight < 24"), "its end is in view"
+    page.wait_for_function(AT_ITS_END)
     go.with_suffix(".one").touch()
     expect(output).to_contain_text("after one <b>not bold</b>")
-    assert output.evaluate("o => o.scrollHeight - o.scrollTop - o.clientHeight < 24")
+    page.wait_for_function(AT_ITS_END)
     pause = page.locator("[data-output-pause]").first
     pause.click()
     expect(pause).to_have_attribute("aria-pressed", "true")

@@ -5,14 +5,11 @@ from playwright.sync_api import Page, expect
 from ordering.model import State
 from tests.board.conftest import Visit
 from tests.board.site import Site
+from tests.patience import wait_until
 
 
 def plain(visit: Visit, path: str) -> Page:
     return visit(path, live=False, java_script_enabled=False)
-
-
-def order(page: Page) -> list[int]:
-    return [int(row.get_attribute("id").removeprefix("i")) for row in page.locator("#line > .item").all()]  # type: ignore[union-attr]
 
 
 def test_moves_by_the_menu(site: Site, visit: Visit) -> None:
@@ -27,8 +24,9 @@ def test_moves_by_the_menu(site: Site, visit: Visit) -> None:
     ):
         page.locator(f"#a{item} > summary").click()
         page.locator(f"#a{item}").get_by_role("button", name=word).click()
-        expect(page.locator("#line > .item").first).to_be_visible()
-        assert order(page) == model == plan.order()
+        for place, each in enumerate(model):
+            expect(page.locator("#line > .item").nth(place)).to_have_id(f"i{each}")
+        assert plan.order() == model
 
 
 def test_starts_decides_and_undoes(site: Site, visit: Visit) -> None:
@@ -44,9 +42,9 @@ def test_starts_decides_and_undoes(site: Site, visit: Visit) -> None:
     page.locator(f"#a{plan.ids[1]} > summary").click()
     page.locator(f"#a{plan.ids[1]}").get_by_role("link", name="Cancel…").click()
     page.locator("dialog[open] button.btn-danger-solid, dialog[open] button.btn-primary").first.click()
-    assert plan.item(plan.ids[1]).state is State.CANCELLED
+    wait_until(lambda: plan.item(plan.ids[1]).state is State.CANCELLED, 30, "it is cancelled")
     page.get_by_role("button", name="Undo").first.click()
-    assert plan.item(plan.ids[1]).state is State.WAITING
+    wait_until(lambda: plan.item(plan.ids[1]).state is State.WAITING, 30, "it waits again")
 
 
 def test_every_page_reads(site: Site, visit: Visit) -> None:

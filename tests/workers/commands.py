@@ -6,16 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.patience import Stopwatch
 from workers.shell import run
 
 
-def until(true: Callable[[], object], seconds: float = 10) -> bool:
+def until(true: Callable[[], object], seconds: float = 30) -> bool:
     """Whether it became true within so many seconds."""
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
+    with Stopwatch() as watch:
+        while not true():
+            if watch.seconds > seconds:
+                return False
+            time.sleep(0.005)
     return True
 
 

@@ -137,13 +137,13 @@ def test_what_was_decided_while_the_process_was_cut_off_does_not_begin(engine: E
         with worker._lock:
             backend = worker.transact(lambda tx, _: tx.execute(text("select pg_backend_pid()")).scalar_one())
             with engine.begin() as tx:
-                assert tx.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": backend}).scalar_one()
+                assert tx.execute(text("select pg_terminate_backend(:pid, 20000)"), {"pid": backend}).scalar_one()
             with engine.begin() as tx:
                 reconcile.interrupt(tx, known(tx, worker), reason="process lost", counts=True)
                 reconcile.close(tx, known(tx, worker).id, proved=False)
                 decision.retry(tx, 3, actor=ACTOR)
             worker._drop()
-        until(lambda: worker._connection, 10, "the process has its session again")
+        until(lambda: worker._connection, 30, "the process has its session again")
 
     meanwhile.append(cut_off)
     run(fed)

@@ -34,13 +34,13 @@ def test_child_neither_uses_nor_ends_nor_keeps_the_parents_connections(engine: E
 
             assert not taken()
             parent.kill()
-            until(taken, 2, "the lock is free once the parent is dead")
+            until(taken, 15, "the lock is free once the parent is dead")
             assert _lives(told["child"]), "although its child lives"
         finally:
             parent.kill()
             assert parent.stdin is not None
             parent.stdin.close()  # which the child waits for
-    until(lambda: not _lives(told["child"]), 5, "the child has ended")
+    until(lambda: not _lives(told["child"]), 30, "the child has ended")
 
 
 def _lives(pid: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import make_url
 
 from tests.cases.proxy import before_database
+from tests.ports import free_port
 from tests.workers.worker_process import ROOT, until
 
 
@@ -25,9 +26,7 @@ def pgbouncer(database_url: str, settings: str) -> Iterator[str]:
         pytest.skip("the program pgbouncer is missing (Debian's package of that name)")
     proxy, url = before_database(database_url)  # over TCP, since it cannot enter the folder of an embedded server's socket
     parsed = make_url(url)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     folder = Path(tempfile.mkdtemp(prefix="relevo-pooler-"))
     folder.chmod(0o755)
     target = f"host=127.0.0.1 port={proxy.port} dbname={parsed.database} user={parsed.username}"
@@ -41,12 +40,12 @@ def pgbouncer(database_url: str, settings: str) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, *as_nobody, str(folder / "pgbouncer.ini")], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     try:
-        until(lambda: _answers(port) or process.poll() is not None, 10, "the pooler listens")
+        until(lambda: _answers(port) or process.poll() is not None, 30, "the pooler listens")
         assert process.poll() is None, (folder / "log").read_text()
         yield f"postgresql://somebody@127.0.0.1:{port}/pooled"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         proxy.close()
         shutil.rmtree(folder)
 
@@ -65,7 +64,7 @@ def pooled(database_url: str) -> Iterator[Callable[[str], str]]:
 def start(module: str, url: str, broker_url: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RELEVO_DATABASE_URL": url, "RELEVO_BROKER_URL": broker_url}
     return subprocess.run(
-        [sys.executable, "-P", "-m", module], env=environment, cwd=folder, capture_output=True, text=True, timeout=40, check=False
+        [sys.executable, "-P", "-m", module], env=environment, cwd=folder, capture_output=True, text=True, timeout=90, check=False
     )
 
 

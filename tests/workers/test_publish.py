@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,11 +10,13 @@ import redis
 from celery import Celery
 
 from tests import servers
+from tests.patience import Stopwatch
 from tests.workers.proxy import Proxy
 from tests.workers.worker_process import until
 from workers.publish import REST_SECONDS, BrokerUnavailable, Publisher
 
-BOUND = 3.0
+BOUND = 3.0  # seconds, and a little for a machine that does other things too
+SLACK = 2.0
 
 Through = Callable[[str], tuple[Proxy, str]]
 
@@ -33,10 +34,9 @@ def send(publisher: Publisher, queue: str, dispatch_id: str = "1") -> None:
 
 def refused(publisher: Publisher, queue: str, call: Callable[[Publisher, str], object] = send) -> str:
     """The one sentence of a call that has to fail within the bound."""
-    begun = time.monotonic()
-    with pytest.raises(BrokerUnavailable) as caught:
+    with Stopwatch() as watch, pytest.raises(BrokerUnavailable) as caught:
         call(publisher, queue)
-    assert time.monotonic() - begun < BOUND
+    assert watch.seconds < BOUND + SLACK
     said = str(caught.value)
     assert said.endswith(".")
     assert "\n" not in said
@@ -112,7 +112,7 @@ def test_a_broker_that_swallows_everything_is_given_up(broker: str, through_prox
     refused(publisher, queue)
     refused(publisher, queue, lambda made, name: made.queue_sizes([name]))
     between.swallowing = False
-    until(lambda: works(publisher, queue), REST_SECONDS + 1, "the broker is asked again")
+    until(lambda: works(publisher, queue), REST_SECONDS + 15, "the broker is asked again")
     assert publisher.queue_sizes([queue])[queue] >= 2
     publisher.close()
 

@@ -2,8 +2,10 @@
 
 import os
 import threading
-import time
 
+import pytest
+
+from tests.patience import Stopwatch
 from tests.workers.commands import until
 from workers.output import Output
 from workers.reader import Reader
@@ -16,7 +18,7 @@ def test_what_came_while_storing_is_told_at_the_end() -> None:
 
     def on_change(head: str, tail: str, dropped: int) -> None:
         told.append(head)
-        go.wait(10)
+        go.wait(60)
 
     reader = Reader(reading, Output(), on_change)
     reader.start()
@@ -36,16 +38,16 @@ def test_end_is_not_waited_for_where_somebody_else_holds_the_pipe_open() -> None
     reader = Reader(reading, output, None)
     reader.start()
     os.write(writing, b"all of it" * 1000)
-    begun = time.monotonic()
-    reader.finish()
-    assert time.monotonic() - begun < 2
+    with Stopwatch() as watch:
+        reader.finish()
+    assert watch.seconds < 5
     os.close(writing)
     assert output.text() == "all of it" * 1000
 
 
 def test_one_that_never_started_gives_its_pipe_back() -> None:
-    before = len(os.listdir("/proc/self/fd"))
     reading, writing = os.pipe()
     Reader(reading, Output(), None).finish()
+    with pytest.raises(BrokenPipeError):  # nobody has its other end open
+        os.write(writing, b"x")
     os.close(writing)
-    assert len(os.listdir("/proc/self/fd")) == before

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.ordering.acts import plan
+from tests.patience import wait_until
 from workers import sampling
 from workers.sampling import Sampler
 
@@ -17,7 +18,7 @@ def samples(engine: Engine) -> int:
 
 
 def until_sampled(engine: Engine) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if samples(engine):
             return True
@@ -30,7 +31,7 @@ def test_the_first_sample_is_taken_at_once(engine: Engine) -> None:
         plan(tx)
     with Sampler(engine) as sampler:
         assert until_sampled(engine)
-    assert not sampler._thread.is_alive()
+    wait_until(lambda: not sampler._thread.is_alive(), 30, "the sampler ends")
 
 
 def test_what_failed_is_told_and_tried_again(engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -39,7 +40,7 @@ def test_what_failed_is_told_and_tried_again(engine: Engine, monkeypatch: pytest
         plan(tx)
         tx.execute(text("alter table relevo.sample rename to gone"))
     with Sampler(engine):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while "No sample could be taken" not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.02)
         assert "No sample could be taken" in caplog.text

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import Stopwatch
 from workers.webhook import BadRequest, RequestFailed, request
 
 KEY = "item-7/attempt"
@@ -184,12 +185,11 @@ def test_time_is_bounded_as_a_whole(raw: Serve, start: bytes) -> None:
             time.sleep(0.02)
 
     url = raw(work)
-    begun = time.monotonic()
-    with pytest.raises(RequestFailed, match=rf"^POST {url} had no complete answer within 0\.4 s$"):
+    with Stopwatch() as watch, pytest.raises(RequestFailed, match=rf"^POST {url} had no complete answer within 0\.4 s$"):
         send(url, timeout=0.4)
-    assert time.monotonic() - begun < 1
+    assert watch.seconds < 5
     for thread in requests_in_flight():
-        thread.join(5)
+        thread.join(30)
     assert requests_in_flight() == []
 
 
@@ -198,7 +198,7 @@ def test_nothing_is_sent_after_the_time_is_over(server: Server, monkeypatch: pyt
     real = socket.getaddrinfo
 
     def slow(*args: Any, **words: Any) -> Any:
-        looked_up.wait(10)
+        looked_up.wait(60)
         return real(*args, **words)
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
@@ -206,7 +206,7 @@ def test_nothing_is_sent_after_the_time_is_over(server: Server, monkeypatch: pyt
         send(server.url, timeout=0.2)
     looked_up.set()
     for thread in requests_in_flight():
-        thread.join(5)
+        thread.join(30)
     assert requests_in_flight() == []
     assert server.seen == []
 
@@ -227,7 +227,7 @@ def test_signal_handlers_exception_is_let_through_at_once(raw: Serve) -> None:
             raise SystemExit(1)
 
     def interrupt() -> None:
-        asked.wait(10)
+        asked.wait(60)
         while not raised.wait(0.2):  # one that comes just before a system call is seen only when that returns
             signal.pthread_kill(main, signal.SIGUSR1)
 
@@ -235,25 +235,25 @@ def test_signal_handlers_exception_is_let_through_at_once(raw: Serve) -> None:
     thread.start()
     try:
         with pytest.raises(SystemExit):
-            send(raw(work), timeout=30)
+            send(raw(work), timeout=90)
     finally:
         thread.join()
         signal.signal(signal.SIGUSR1, before)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
 
 
 def test_connection_that_fails_is_readable(raw: Serve) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        closed = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    for url, why in (
-        (closed, "Connection refused"),
-        (raw(lambda connection: connection.recv(1000)), "Server disconnected without sending a response"),
-        (raw(lambda connection: connection.sendall(b"nonsense\r\n\r\n")), "illegal status line"),
-    ):
-        with pytest.raises(RequestFailed, match=why) as caught:
-            send(url)
-        assert str(caught.value).startswith(f"POST {url} failed: ")
-        assert caught.value.status is None
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # so that nobody else can listen there
+        for url, why in (
+            (f"http://127.0.0.1:{unused.getsockname()[1]}", "Connection refused"),
+            (raw(lambda connection: connection.recv(1000)), "Server disconnected without sending a response"),
+            (raw(lambda connection: connection.sendall(b"nonsense\r\n\r\n")), "illegal status line"),
+        ):
+            with pytest.raises(RequestFailed, match=why) as caught:
+                send(url)
+            assert str(caught.value).startswith(f"POST {url} failed: ")
+            assert caught.value.status is None
 
 
 @pytest.mark.parametrize(
