@@ -41,4 +41,4 @@ def _remove_left() -> None:
     for left in SHARED_MEMORY.glob(f"{PREFIX}*"):
         pid = left.name.removeprefix(PREFIX)
         if pid == str(os.getpid()) or (pid.isdecimal() and not psutil.pid_exists(int(pid))):
-            shutil.rmtree(left)
+            shutil.rmtree(left, ignore_errors=True)  # another run may be at it
