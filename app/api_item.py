@@ -68,8 +68,11 @@ def change_of(body: EditBody) -> items.Edit:
 
 
 def may_edit(call: Call, tx: Connection, item: int, change: items.Edit) -> None:
-    """Raise Refused (403) if the item is or becomes a command that the caller may not let run; UnknownTask, UnknownItem."""
-    may_run(call, [items.get(tx, item).task, change.task])
+    """Raise Refused (403) if the item is or becomes a command that the caller may not let run; UnknownTask, UnknownItem.
+
+    The item is held: nobody else makes a command of it behind the look at its task.
+    """
+    may_run(call, [items.hold(tx, item).item.task, change.task])
     if change.task is not None:
         known_tasks.require(tx, [change.task])
 

@@ -157,7 +157,7 @@ def read(tx: Connection, asked: Asked) -> Shown:
         letter = None if asked.letter is None else history.history(tx, asked.letter)
     except UnknownItem:
         letter = None
-    streams = [each.name for each in views.page(tx, limit=500)[0] if each.concurrency > 1]
+    streams = views.names(tx, limit=500, streams=True)
     return Shown(
         dead.count(tx, chosen), groups, opened, letter, refused(tx, limit=REFUSED), streams, [each.name for each in tasks.offered(tx)]
     )

@@ -10,9 +10,11 @@ from sqlalchemy import Engine
 from app import tokens
 from app.caller import Role
 from app.tokens import Tokens
+from ordering import items
 from ordering.errors import Invalid
 from tests.app.commands import Relevo
 from tests.app.web import ok, problem, serving
+from tests.ordering.rivals import race
 from workers.settings import SettingsError
 
 HTTP = {"task": "http", "args": {"url": "http://127.0.0.1:1/"}}
@@ -38,22 +40,35 @@ def api(http_engine: Engine, file: Path, shown: dict[Role, dict[str, str]]) -> I
 
 def test_each_role_may_do_what_it_may(api: httpx.Client, shown: dict[Role, dict[str, str]]) -> None:
     view, operate, admin = (shown[role] for role in Role)
-    items = "/api/plans/roles/items"
+    listed = "/api/plans/roles/items"
     problem(api.post("/api/plans", json={"name": "roles"}, headers=view), 403, "forbidden")
     ok(api.post("/api/plans", json={"name": "roles"}, headers=operate), 201)
     ok(api.get("/api/plans/roles", headers=view))
     problem(api.post("/api/plans/roles/start", headers=view), 403, "forbidden")
-    problem(api.post(items, json=SHELL, headers=operate), 403, "forbidden")
-    problem(api.post(items, json=[HTTP, SHELL], headers=operate), 403, "forbidden")
-    assert ok(api.get(items, headers=view))["items"] == []
-    command = ok(api.post(items, json=SHELL, headers=admin), 201)
-    plain = ok(api.post(items, json=HTTP, headers=operate), 201)
+    problem(api.post(listed, json=SHELL, headers=operate), 403, "forbidden")
+    problem(api.post(listed, json=[HTTP, SHELL], headers=operate), 403, "forbidden")
+    assert ok(api.get(listed, headers=view))["items"] == []
+    command = ok(api.post(listed, json=SHELL, headers=admin), 201)
+    plain = ok(api.post(listed, json=HTTP, headers=operate), 201)
     problem(api.patch(f"/api/items/{command['id']}", json={"title": "x"}, headers=operate), 403, "forbidden")
     problem(api.patch(f"/api/items/{plain['id']}", json={"task": "shell"}, headers=operate), 403, "forbidden")
     problem(api.post(f"/api/items/{command['id']}/retry", json={"change": {"title": "x"}}, headers=operate), 403, "forbidden")
     ok(api.patch(f"/api/items/{command['id']}", json={"title": "x"}, headers=admin))
     events = ok(api.get(f"/api/items/{command['id']}", headers=view))["events"]
     assert [each["actor"] for each in events] == ["the-admin", "the-admin"]
+
+
+def test_who_edits_does_not_overtake_who_makes_a_command_of_it(
+    api: httpx.Client, http_engine: Engine, shown: dict[Role, dict[str, str]]
+) -> None:
+    ok(api.post("/api/plans", json={"name": "becoming"}, headers=shown[Role.OPERATE]), 201)
+    item = ok(api.post("/api/plans/becoming/items", json=HTTP, headers=shown[Role.OPERATE]), 201)["id"]
+    answer = race(
+        http_engine,
+        lambda tx: items.edit(tx, item, items.Edit(task="shell"), actor="the-admin"),
+        lambda _tx: api.patch(f"/api/items/{item}", json={"args": {"command": ["id"]}}, headers=shown[Role.OPERATE]),
+    )
+    problem(answer, 403, "forbidden")
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic dGhlOmFkbWlu", "Bearer \xff\xfe", "bearer " + "x" * 9000])
