@@ -192,6 +192,41 @@ def test_who_pauses_or_changes_it_meanwhile_is_heard(engine: Engine) -> None:
         assert keys(tx) == []
 
 
+def test_what_is_edited_an_instant_before_is_what_the_tick_adds(engine: Engine) -> None:
+    def hold_and_edit(tx: Connection) -> None:
+        plans.lock_by_name(tx, "line")
+        schedule.edit(tx, "minutely", {"task": "other", "args": [2], "title": "Edited"}, actor=ACTOR)
+
+    with engine.begin() as tx:
+        plan(tx)
+        scheduled(tx, title="As it was")
+        set_back(tx, timedelta(0))
+        (due,) = tick.look(tx).due
+    (item_id,) = race(engine, hold_and_edit, lambda tx: tick.tick(tx, due.id))
+    with engine.begin() as tx:
+        item = items.get(tx, item_id)
+    assert (item.task, item.args, item.title) == ("other", [2], "Edited")
+
+
+@pytest.mark.parametrize("change", [{"cron": "0 0 1 1 *"}, {"timezone": "Asia/Kolkata"}, {"plan": "other"}])
+def test_a_tick_whose_schedule_went_elsewhere_an_instant_before_is_not_made_there(engine: Engine, change: dict[str, Any]) -> None:
+    def hold_and_edit(tx: Connection) -> None:
+        plans.lock_by_name(tx, "line")
+        schedule.edit(tx, "minutely", change, actor=ACTOR)
+
+    with engine.begin() as tx:
+        plan(tx)
+        plan(tx, "other")
+        scheduled(tx)
+        set_back(tx, timedelta(0))
+        (due,) = tick.look(tx).due
+    assert race(engine, hold_and_edit, lambda tx: tick.tick(tx, due.id)) == []
+    with engine.begin() as tx:
+        still_due = [each.id for each in tick.look(tx).due]
+        assert len(tick_all(tx)) == len(still_due) == ("plan" in change)
+        assert order(tx) == []
+
+
 @pytest.fixture
 def impatient(database_url: str) -> Engine:
     return db.engine(make_url(database_url).render_as_string(hide_password=False), pooled=False, settings={"lock_timeout": "300"})
