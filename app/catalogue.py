@@ -134,7 +134,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _plan(where: str, folder: str, name: str, value: Any) -> CataloguePlan:
     if not plans.NAME.fullmatch(name):
-        raise BadInput(f"{where}: is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+        raise BadInput(f"{where}: is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore, a letter or digit first.")
     table = Fields(where, fields.whole(where, value))
     checks: dict[str, Callable[[Any], Any]] = {
         "title": fields.text_of(500),

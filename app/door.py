@@ -19,6 +19,7 @@ BULK_LIMIT = 16 * 2**20  # bytes, of a list of items
 HELD_LIMIT = 128 * 2**20  # bytes of bodies that are in memory at a time
 BODY_SECONDS = 30.0  # for a whole body
 DRAIN_LIMIT, DRAIN_SECONDS, DRAIN_PAUSE = 64 * 2**20, 5.0, 1.0  # of a refused body: bytes, seconds in all, seconds of silence
+ONCE = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Origin")  # headers of which one alone can be meant
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 BODY = "relevo.body"  # where the scope has the body, whole
 HEADERS = {
@@ -101,6 +102,9 @@ class Door:
             unquote_to_bytes(address).decode()
         except UnicodeDecodeError:
             raise Refused(400, "The address is not UTF-8; percent-encode the text that it holds as UTF-8.") from None
+        for name in ONCE:
+            if (times := len(headers.getlist(name))) > 1:
+                raise Refused(400, f"{name}: is given {times} times; give it once.")
         host = headers.get("host", "")
         if self._only_loopback and not is_loopback(_hostname(host)):
             raise Refused(421, f"The server answers to localhost only and not to {host[:100]!r}; a tokens file lets it serve other names.")

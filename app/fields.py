@@ -120,7 +120,7 @@ def word_of(limit: int) -> Callable[[Any], str]:
 def name(value: Any) -> str:
     """A name as plans and schedules have them."""
     if not NAME.fullmatch(text_of(200)(value)):
-        raise Invalid("", f"{value[:80]!r} is not a name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+        raise Invalid("", f"{value[:80]!r} is not a name; use up to 63 of a-z, 0-9, dot, dash and underscore, a letter or digit first.")
     return str(value)
 
 

@@ -37,8 +37,10 @@ def _arguments(value: Any) -> Any:
 
 
 def _plan_name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ValueError(f"{str(value)[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore")
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    if not NAME.fullmatch(value):
+        raise ValueError(f"{value[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore, a letter or digit first")
     return value
 
 

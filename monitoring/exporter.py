@@ -44,6 +44,8 @@ class Scrape(BaseHTTPRequestHandler):
     server: Exporter
     protocol_version = "HTTP/1.1"
     timeout = SLOWEST_CLIENT
+    error_content_type = "text/plain; charset=utf-8"
+    error_message_format = "%(message)s.\n"
 
     def do_GET(self) -> None:
         """The figures, in the format that the scraper prefers."""
@@ -69,7 +71,10 @@ class Scrape(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # monitors like to ask by it
 
     def version_string(self) -> str:
         """No word of what serves."""

@@ -138,7 +138,9 @@ def ensure_stream(tx: Connection, name: str, *, actor: str) -> Plan:
 def check_name(name: str) -> None:
     """Raise Invalid if `name` cannot be a plan's name."""
     if not NAME.fullmatch(name):
-        raise Invalid("plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+        raise Invalid(
+            "plan", f"{name[:80]!r} is not a plan name; use up to 63 of a-z, 0-9, dot, dash and underscore, a letter or digit first."
+        )
 
 
 def check_settings(

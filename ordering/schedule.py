@@ -139,7 +139,10 @@ def create(tx: Connection, new: NewSchedule, *, actor: str) -> Schedule:
 def _values(tx: Connection, new: NewSchedule) -> dict[str, Any]:
     """The columns, each checked. Raises Invalid, UnknownPlan."""
     if not plans.NAME.fullmatch(new.name):
-        raise Invalid("schedule", f"{new.name[:80]!r} is not the name of one; use up to 63 of a-z, 0-9, dot, dash and underscore.")
+        raise Invalid(
+            "schedule",
+            f"{new.name[:80]!r} is not the name of one; use up to 63 of a-z, 0-9, dot, dash and underscore, a letter or digit first.",
+        )
     row = row_of(NewItem(new.task, new.args, new.kwargs, title=new.title, kind=new.kind), lambda: clock.now(tx))
     content = {"task": row.task, "args": row.args, "kwargs": row.kwargs, "title": row.title, "kind": row.kind}
     return {**vars(new), **content, "plan_id": plans.get(tx, new.plan).id}

@@ -43,10 +43,22 @@ def _broker(value: str) -> str:
     return checked.replace("valkey", "redis", 1) if checked.startswith("valkey") else checked
 
 
+def _is_text(value: str) -> bool:
+    """Whether it has no bytes outside UTF-8, which Python keeps as halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _path(value: Any) -> Path:
     if "\0" in str(value):
         raise ValueError("is not a path")
-    return Path(os.path.abspath(Path(value).expanduser()))
+    path = os.path.abspath(Path(value).expanduser())
+    if not _is_text(path):
+        raise ValueError("lies in a folder whose name is no text in UTF-8; use another one")
+    return Path(path)
 
 
 def _catalogue(value: Any) -> Path:
@@ -130,6 +142,9 @@ class Settings(BaseSettings):
 
 def load() -> Settings:
     """The settings of this process's environment; an empty variable counts as unset. Raises SettingsError."""
+    for name, value in os.environ.items():
+        if name.startswith(PREFIX) and not _is_text(value):
+            raise SettingsError(f"{name} holds bytes that are no text; write it in UTF-8.")
     try:
         return Settings()
     except ValidationError as error:

@@ -44,7 +44,7 @@ def test_plans_are_paged_by_name_and_found_by_text(api: httpx.Client) -> None:
 def test_what_is_not_there_or_there_already_says_so(api: httpx.Client) -> None:
     ok(api.post("/api/plans", json={"name": "twice"}), 201)
     assert "twice" in problem(api.post("/api/plans", json={"name": "twice"}), 409, "plan-exists")["detail"]
-    for name in ("other", "OTHER", "a%00b", "%ff", "é", "x" * 300):
+    for name in ("other", "OTHER", "a%00b", "é", "x" * 300):
         for path in ("", "/items"):
             problem(api.get(f"/api/plans/{name}{path}"), 404, "unknown-plan")
         problem(api.post(f"/api/plans/{name}/start"), 404, "unknown-plan")

@@ -32,6 +32,16 @@ def test_every_answer_has_the_headers(api: httpx.Client) -> None:
         assert not any(name.startswith("access-control") for name in response.headers)
 
 
+@pytest.mark.parametrize("name", door.ONCE)
+def test_a_header_of_which_one_alone_can_be_meant_is_refused_twice(api: httpx.Client, name: str) -> None:
+    twice = [*api.headers.items(), (name, "application/json"), (name, "application/json")]
+    if name == "Content-Type":
+        twice.pop()  # the client has one of its own
+    told = problem(api.post("/api/plans", headers=twice, json={"name": "twice"}), 400, "bad-request")
+    assert told["detail"] == f"{name}: is given 2 times; give it once."
+    problem(api.get("/api/plans/twice"), 404, "unknown-plan")
+
+
 def test_a_head_that_is_too_long_is_told_so(api: httpx.Client) -> None:
     begin, end, close = b"GET /api/plans", b" HTTP/1.1\r\nHost: localhost\r\n", b"Connection: close\r\n"
     for parts in (

@@ -220,7 +220,10 @@ def test_openmetrics_is_spoken_and_other_addresses_are_not_there(scraped: Scrape
     assert httpx.get(scraped.url, trust_env=False).text.startswith("Relevo's exporter")
     assert httpx.get(f"{scraped.url}/healthz", trust_env=False).text == "ok\n"
     assert httpx.get(f"{scraped.url}/else", trust_env=False).status_code == 404
-    assert httpx.post(f"{scraped.url}/metrics", trust_env=False).status_code == 501
+    refused = httpx.post(f"{scraped.url}/metrics", trust_env=False)
+    assert (refused.status_code, refused.text) == (501, "Unsupported method ('POST').\n")
+    head = httpx.head(f"{scraped.url}/healthz", trust_env=False)
+    assert (head.status_code, head.headers["content-length"], head.content) == (200, "3", b"")
 
 
 def test_a_client_that_leaves_harms_nobody(scraped: Scraped) -> None:

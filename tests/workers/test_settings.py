@@ -39,6 +39,21 @@ def test_what_is_set_is_taken_and_passwords_are_not_shown(monkeypatch: pytest.Mo
     assert "secretpw" not in repr(chosen)
 
 
+@pytest.mark.parametrize("name", ["DATABASE_URL", "HOME", "LOG", "HOST", "CATALOGUE"])
+def test_bytes_that_are_no_text_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"RELEVO_{name}", "secretpw\udcff")
+    with pytest.raises(SettingsError) as refused:
+        settings.load()
+    assert str(refused.value) == f"RELEVO_{name} holds bytes that are no text; write it in UTF-8."
+
+
+def test_a_home_in_a_folder_without_a_name_in_text_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "caf\udce9").mkdir()
+    monkeypatch.chdir(tmp_path / "caf\udce9")
+    with pytest.raises(SettingsError, match="RELEVO_HOME lies in a folder whose name is no text"):
+        settings.load()
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
