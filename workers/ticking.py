@@ -13,7 +13,8 @@ from ordering.tick import DueSchedule
 from workers.feeding import Transact
 
 logger = logging.getLogger(__name__)
-CHANGED = "Schedule %s had counted on another time for its next tick: the clock was set back, or its time zone has other rules."
+CHANGED = "Schedules that had counted on other times for their next ticks (%d; the clock was set back, or time zones have other rules): %s"
+NAMED = 10  # of them, at the most
 
 
 class Ticker:
@@ -30,8 +31,9 @@ class Ticker:
         """
         look = transact(tick.look)
         if look.now < self._latest:
-            for name in transact(tick.count_anew):
-                logger.warning(CHANGED, name)
+            changed = transact(tick.count_anew)
+            if changed:
+                logger.warning(CHANGED, len(changed), ", ".join(changed[:NAMED]) + (", ..." if len(changed) > NAMED else ""))
         self._latest = look.now
         locked: set[int] = set()
         for schedule in look.due:
