@@ -30,6 +30,7 @@ from ordering.refused import RefusedMessage, refused
 router = APIRouter(include_in_schema=False)
 GROUPS, LETTERS, REFUSED = 50, 25, 20
 OPEN = 8  # groups that are open at once
+STREAMS = 500  # to filter by; another one can stand in the address
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def read(tx: Connection, asked: Asked) -> Shown:
         letter = None if asked.letter is None else history.history(tx, asked.letter)
     except UnknownItem:
         letter = None
-    streams = views.names(tx, limit=500, streams=True)
+    streams = views.names(tx, limit=STREAMS, streams=True)
     return Shown(
         dead.count(tx, chosen), groups, opened, letter, refused(tx, limit=REFUSED), streams, [each.name for each in tasks.offered(tx)]
     )

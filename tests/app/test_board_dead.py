@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine, text
 
-from app import board_dead_acts
+from app import board_dead, board_dead_acts
 from tests.app import hostile
 from tests.app.pages import alert, done, get, refused, region, send, sound, words
 from tests.ordering.letters import die, stream
@@ -78,6 +78,13 @@ def test_filters_and_open_groups_stay_after_an_act(api: httpx.Client, http_engin
     page = get(api, str(location))
     assert "Retry all 4" in words(region(page, "groups"))
     assert ids(http_engine, mails, "waiting") == [int(example[1])]
+
+
+def test_a_stream_beyond_those_offered_stays_the_filter(api: httpx.Client, mails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"<option>{mails}</option>" in region(get(api, "/dead-letters"), "filters")
+    monkeypatch.setattr(board_dead, "STREAMS", 0)
+    assert mails not in region(get(api, "/dead-letters"), "filters")
+    assert f"<option selected>{mails}</option>" in region(get(api, f"/dead-letters?plan={mails}"), "filters")
 
 
 def test_all_of_a_group_are_retried(api: httpx.Client, http_engine: Engine, mails: str) -> None:
