@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,13 @@ def valkey(folder: Path) -> Iterator[str]:
     """URL of an embedded Valkey that lives in `folder` for this block."""
     with running(Valkey(folder / "valkey"), folder / "valkey.log") as url:
         yield url
+
+
+def listening(port: int = 0) -> socket.socket:
+    """A socket of this machine for an HTTP server, as `app/listen.py` makes it."""
+    made = socket.create_server(("127.0.0.1", port))
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
 def flush(url: str) -> None:

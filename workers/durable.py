@@ -60,9 +60,9 @@ class Retries:
             return None
         assert isinstance(self.delay, (int, float))
         longest = max(self.delay, BACKOFF_CAP.total_seconds())
-        # In logarithms first: 1000.0 ** 1000 overflows.
+        # In logarithms: 1000.0 ** 1000 overflows.
         grown = past * math.log(self.backoff) + math.log(self.delay) if self.delay else -math.inf
-        return timedelta(seconds=longest if grown >= math.log(longest) else self.delay * self.backoff**past)
+        return timedelta(seconds=longest if grown >= math.log(longest) else math.exp(grown))
 
 
 class Run:

@@ -157,6 +157,7 @@ def _of_home(home: str) -> Iterable[psutil.Process]:
 def _listening() -> socket.socket:
     # Bound before the service is there, so that nobody else gets its port and clients wait instead of being turned away.
     made = socket.create_server(("127.0.0.1", 0), backlog=128)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.set_inheritable(True)
     return made
 

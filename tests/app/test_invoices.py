@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from examples.invoices import checks, receiver, tables, thumbnail, web
 from examples.invoices.load import Member, Sent
 from ordering import db, subscriptions
 from ordering.subscriptions import Subscription
+from tests import servers
 from workers import volatile_shutdown
 
 ADA = {"name": "Ada", "notify_url": "http://127.0.0.1:1/", "card": "4242"}
@@ -31,7 +31,7 @@ BILL = {"customer_id": 1, "number": "F-1", "total": "12.50"}
 @contextmanager
 def serving(app: FastAPI) -> Iterator[httpx.Client]:
     """A client of the application behind a uvicorn of its own, for the block."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = servers.listening()
     server = uvicorn.Server(uvicorn.Config(app, ws="none", log_config=None))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()

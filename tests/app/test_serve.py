@@ -3,7 +3,7 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -205,6 +205,14 @@ def test_where_it_cannot_listen_one_sentence_says_so(monkeypatch: pytest.MonkeyP
         with pytest.raises(SettingsError) as refused:
             listen.listen(settings.load())
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("made", [listen.listen, listen.listen_for_scrapes])
+def test_no_answer_waits_for_the_acknowledgement_of_its_head(made: Callable[..., socket.socket]) -> None:
+    with made(settings.load(), any_port=True) as listening, socket.create_connection(listening.getsockname()[:2]):
+        taken, _ = listening.accept()
+        with taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
 def test_a_taken_port_ends_the_command_with_2(env: dict[str, str], tmp_path: Path) -> None:

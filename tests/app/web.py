@@ -1,7 +1,6 @@
 """The HTTP server for tests: the real application behind the real uvicorn, in a thread, on a database of the test's own."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ def serving(
     """A client of a server that lives for the block, at a free port unless one is given."""
     readiness = Readiness(looks or LOOKS)
     app = web.application(engine, readiness, known, only_loopback=only_loopback, shell=shell, catalogue=catalogue, beside=beside or {})
-    listening = socket.create_server(("127.0.0.1", port))
+    listening = servers.listening(port)
     server = serve.Server(serve.configured(app), readiness.look)
     url = listen.url_of(listening)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))

@@ -1,6 +1,5 @@
 """An exporter in this process, scraped as Prometheus does it."""
 
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from monitoring import exporter
 from monitoring import figures as reading
+from tests import servers
 
 Broker = Callable[[Sequence[str]], Mapping[str, int]]
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -54,7 +54,7 @@ class Scraped:
 @contextmanager
 def exporting(database_url: str, broker: Broker = silent) -> Iterator[Scraped]:
     """An exporter for the length of the block."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = servers.listening()
     engine = reading.engine(database_url)
     server = exporter.Exporter(listening, exporter.registry(engine, broker))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from celery.app.task import Context
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ordering.errors import Invalid
@@ -67,6 +67,8 @@ def test_a_delay_above_an_hour_stays_as_it_is() -> None:
     assert [policy.after(failures) for failures in (1, 2, 3)] == [timedelta(days=1)] * 2 + [None]
 
 
+@example(106, 0.0, 863.0, 106)
+@example(1000, 5e-324, 1000.0, 105)
 @given(st.integers(0, 1000), st.floats(0, 3660 * 86_400), st.floats(1, 1000), st.integers(1, 5000))
 def test_a_delay_is_bounded_and_retries_are_counted(retries: int, delay: float, backoff: float, failures: int) -> None:
     found = Retries(retries, delay, backoff).checked().after(failures)
