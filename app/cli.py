@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -173,8 +174,15 @@ def _usage(error: Any) -> int:
 
 def main() -> None:
     """The console script."""
-    out.install()
-    sys.exit(run(sys.argv[1:]))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # so that what has begun ends in order
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        out.install()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # just before its first act, or just behind its last
+        code = INTERRUPTED
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is done is told as done
+    sys.exit(code)
 
 
 if __name__ == "__main__":

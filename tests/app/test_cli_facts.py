@@ -108,10 +108,10 @@ def unchanged(server_url: str, template: str) -> Iterator[Engine]:
         (("emit", "a", "NaN"), "data: is not JSON"),
         (("emit", "a", '"\\u0000"'), "data: holds a NUL character"),
         (("emit", "a", '"\\ud83d"'), "data: holds a NUL character or half a surrogate pair"),
-        (("emit", "a", '"a\udcffb"'), "data: holds a NUL character or half a surrogate pair"),
-        (("emit", "a\udcffb"), "type: 'a\\udcffb' is not the name of a fact"),
+        (("emit", "a", '"a\udcffb"'), "The argument '\"a\\xffb\"' holds bytes that are no text"),
+        (("emit", "a\udcffb"), "The argument 'a\\xffb' holds bytes that are no text"),
         (("emit", "a", "{}", "--key", ""), "key: is empty"),
-        (("emit", "a", "{}", "--key", "\udcff"), "key: holds a NUL character or half a surrogate pair"),
+        (("emit", "a", "{}", "--key", "\udcff"), "The argument of --key '\\xff' holds bytes that are no text"),
         (("facts", "--type", "a b"), "type: 'a b' is not the name of a fact"),
         (("facts", "--limit", "-1"), "Invalid value for '--limit'"),
         (("facts", "--after", "x"), "Invalid value for '--after': 'x' is not a fact's number"),
@@ -119,7 +119,7 @@ def unchanged(server_url: str, template: str) -> Iterator[Engine]:
         (("fact", "0"), "Invalid value for 'FACT': '0' is not a fact's number"),
         (("unsubscribe", "a", "b"), "'a' is heard by no task, not by 'b'"),
         (("unsubscribe", "a"), "Missing argument 'TASK'"),
-        (("unsubscribe", "a", "\udcff"), "task: holds a NUL character or half a surrogate pair"),
+        (("unsubscribe", "a", "\udcff"), "The argument '\\xff' holds bytes that are no text"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_one_sentence_and_changes_nothing(

@@ -82,3 +82,23 @@ def test_of_many_dead_letters_whole_portions_are_decided(env: dict[str, str], en
             until(lambda: held(engine), 30, "it waits")
             stopped(running, signal.SIGINT)
     assert count(engine, "item where state = 'failed'") == 200
+
+
+EARLY = """
+import os, signal, sys
+
+class Early:
+    def find_spec(self, name, *_):
+        if name == "app.cli_add":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Early())
+from relevo import main
+main()
+"""
+
+
+def test_ctrl_c_while_it_is_loaded_ends_it_without_a_word(env: dict[str, str], tmp_path: Path) -> None:
+    with program("-c", EARLY, env=env, cwd=tmp_path) as running:
+        assert running.ends(20) == -signal.SIGINT
+        assert running.lines == []

@@ -72,15 +72,16 @@ def test_refused_in_every_other_verb(kit: Kit) -> None:
 
 def test_refused_on_the_command_line(kit: Kit) -> None:
     kit.plan("a", start=False)
-    for arguments, field in (
-        (("add", "a", "shell", '["a\\u0000b"]'), "args"),
-        (("add", "a", "shell", '{"command": ["a"], "env": {"\\u0000": "x"}}'), "args"),
-        (("add", "a", "shell", '["\\ud83d"]'), "args"),
-        (("add", "a", "shell", "--title", "a\udcffb"), "title"),  # a byte that is not UTF-8, as Python hands it over
-        (("add", "a", "shell", "--key", "a\udcffb"), "key"),
+    for arguments, begin in (
+        (("add", "a", "shell", '["a\\u0000b"]'), "args: "),
+        (("add", "a", "shell", '{"command": ["a"], "env": {"\\u0000": "x"}}'), "args: "),
+        (("add", "a", "shell", '["\\ud83d"]'), "args: "),
+        # A byte that is not UTF-8, as Python hands it over.
+        (("add", "a", "shell", "--title", "a\udcffb"), "The argument of --title 'a\\xffb' "),
+        (("add", "a", "shell", "--key", "a\udcffb"), "The argument of --key 'a\\xffb' "),
     ):
         _, said = commandline.call(kit, *arguments, code=2)
-        assert said.startswith(f"relevo: {field}: ")
+        assert said.startswith(f"relevo: {begin}")
         assert len(said.splitlines()) == 1
     file = kit.folder / "items.jsonl"
     file.write_text('{"task": "shell"}\n' + json.dumps({"task": "shell", "title": "a\0"}) + "\n")
@@ -104,14 +105,14 @@ def test_refused_in_facts(kit: Kit) -> None:
         }.items():
             with pytest.raises(Invalid, match=rf"^{field.removesuffix(' key')}: "), kit.tx() as tx:
                 call(tx)
-    for words, field in (
-        (("emit", "a", '["a\\u0000b"]'), "data"),
-        (("emit", "a", '{"\\ud83d": 1}'), "data"),
-        (("emit", "a\udcffb"), "type"),
-        (("emit", "a", "{}", "--key", "a\udcffb"), "key"),
+    for words, begin in (
+        (("emit", "a", '["a\\u0000b"]'), "data: "),
+        (("emit", "a", '{"\\ud83d": 1}'), "data: "),
+        (("emit", "a\udcffb"), "The argument 'a\\xffb' "),
+        (("emit", "a", "{}", "--key", "a\udcffb"), "The argument of --key 'a\\xffb' "),
     ):
         _, said = commandline.call(kit, *words, code=2)
-        assert said.startswith(f"relevo: {field}: ")
+        assert said.startswith(f"relevo: {begin}")
         assert len(said.splitlines()) == 1
     with kit.psql() as connection, pytest.raises(psycopg.errors.UntranslatableCharacter):
         connection.execute("select relevo.emit('a', %s::jsonb)", ('"a\\u0000b"',))
