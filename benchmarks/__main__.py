@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
@@ -53,4 +55,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it stops what it started, as at Ctrl-C
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("Ended before all was measured.")

@@ -5,6 +5,7 @@ Usage: python scripts/screenshots.py [NAME ...]     only the pages so named
 Brings up a platform of its own with believable work on it (tests/board/stage.py) and throws it away. Needs Chromium.
 """
 
+import signal
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -118,4 +119,5 @@ HANDS = {
 }
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it stops what it started, as at Ctrl-C
     sys.exit(main(sys.argv[1:]))
