@@ -1,5 +1,6 @@
 """Tasks that use Celery's own words, and the platform's few."""
 
+import gc
 import os
 import sys
 import time
@@ -154,6 +155,12 @@ def forks(self: Any, way: str, in_step: bool = False) -> int:
 
     code: int = self.step("fork", fork) if in_step else fork()
     return code
+
+
+@celery.task(bind=True, name="heart.shared")
+def shared(self: Any) -> int:
+    with body(self):
+        return gc.get_freeze_count()
 
 
 @celery.task(bind=True, name="heart.infinite")

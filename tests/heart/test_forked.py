@@ -30,3 +30,9 @@ def test_a_cancel_ends_the_child_with_the_body(up: Kit, line: str) -> None:
     other = f"{line}-other"
     up.plan(other)
     up.wait_state(up.add(other, "probe.nap", 0), State.SUCCEEDED)
+
+
+def test_no_collection_in_a_pool_process_copies_what_its_worker_has_loaded(up: Kit, line: str) -> None:
+    kept = up.wait_state(up.add(line, "heart.shared"), State.SUCCEEDED).result
+    assert isinstance(kept, int)
+    assert kept > 10_000, "objects that no collection touches"
