@@ -135,12 +135,18 @@ class PoolSession:
 
     def _watch(self) -> None:
         patience = PATIENCE_AFTER_CLOSE
-        while True:
-            connection = self._come_back(patience)
-            patience = self._wait_for_break(connection)
-            with self._lock:
-                if self._connection is connection:
-                    self._drop()
+        try:
+            while True:
+                connection = self._come_back(patience)
+                patience = self._wait_for_break(connection)
+                with self._lock:
+                    if self._connection is connection:
+                        self._drop()
+        except Exception:
+            # No thread to be had, say. Alive, this process would run on where its item may be requeued elsewhere.
+            logger.exception("The watch over the session cannot go on; the process ends.")
+            slate.end_myself()
+            stop_body("nobody watches its session")
 
     def _wait_for_break(self, connection: Connection) -> float:
         """Return once the connection is broken or replaced: the seconds that a requeue body then has."""

@@ -13,6 +13,7 @@ from ordering import add, decision, head, items, plans, reconcile
 from ordering.model import Dispatch, NewItem, OnInterrupt
 from ordering.session import Session
 from tests.ordering.acts import ACTOR, assert_sound, dead_session, plan
+from tests.workers.pool_sessions import pool_session
 from tests.workers.worker_process import until
 from workers import celery, pool, process
 from workers.publish import Publisher
@@ -40,12 +41,10 @@ def worker(engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch) -
     """This process, as a pool process of a worker; no plan feeds."""
     begun.clear()
     meanwhile.clear()
-    mine = PoolSession(database_url, process.myself("worker"))
-    monkeypatch.setattr(pool, "_session", mine)
-    monkeypatch.setattr(pool, "_publisher", Publisher(celery))
-    yield mine
-    with mine._lock:
-        mine._drop()
+    with pool_session(database_url) as mine:
+        monkeypatch.setattr(pool, "_session", mine)
+        monkeypatch.setattr(pool, "_publisher", Publisher(celery))
+        yield mine
 
 
 def handed_out(engine: Engine, *words: str) -> Dispatch:
@@ -121,8 +120,12 @@ def test_a_process_that_cannot_run_its_dispatch_does_not_vouch_for_it(
 ) -> None:
     fed = handed_out(engine, "a", "b", "c", "d")
 
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name == "relevo-outcomes":
+            raise RuntimeError("can't start new thread")
+        start(thread)  # the session's watch needs one too, at a time of its own
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(SystemExit):

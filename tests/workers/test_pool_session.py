@@ -1,5 +1,6 @@
 """The session of a pool process: nothing is written without its lock, and none of its connections' ends leaves it without a session."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -9,9 +10,9 @@ from ordering import attempt, finish, head, session
 from ordering.decide import Succeeded
 from ordering.finish import Verdict
 from tests.ordering.acts import plan, put
+from tests.workers import pool_sessions
 from tests.workers.worker_process import until
-from workers import process
-from workers import session as pool_sessions
+from workers import session as the_session
 from workers.outcomes import Outcomes
 from workers.session import PoolSession
 
@@ -24,10 +25,8 @@ HELD = text("""
 @pytest.fixture
 def pool_session(database_url: str) -> Iterator[PoolSession]:
     """The session of this process, as that of a pool process."""
-    made = PoolSession(database_url, process.myself("worker"))
-    yield made
-    with made._lock:
-        made._drop()
+    with pool_sessions.pool_session(database_url) as made:
+        yield made
 
 
 def its_lock_is_held(tx: Connection, session_id: int) -> bool:
@@ -63,17 +62,13 @@ def test_a_connection_that_ends_as_its_session_opens_leaves_a_process_with_a_ses
         )
         tx.execute(text("create constraint trigger cut after insert on relevo.session deferrable initially deferred "
                         "for each row execute function public.cut()"))  # fmt: skip
-    made = PoolSession(database_url, process.myself("worker"))
-    try:
+    with pool_sessions.pool_session(database_url) as made:
         until(lambda: made.id is not None or seen_cut(engine), 30, "the first try ends at its commit")
         with engine.begin() as tx:
             tx.execute(text("drop trigger cut on relevo.session"))
         known = text("select count(*) from relevo.session where id = :id")
         assert made.transact(lambda tx, session_id: tx.execute(known, {"id": session_id}).scalar_one()) == 1
         assert made.transact(its_lock_is_held)
-    finally:
-        with made._lock:
-            made._drop()
 
 
 def seen_cut(engine: Engine) -> bool:
@@ -99,7 +94,7 @@ def test_a_handler_whose_messages_all_have_their_verdict_is_not_stopped(
     engine: Engine, pool_session: PoolSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr(pool_sessions, "stop_body", stopped.append)
+    monkeypatch.setattr(the_session, "stop_body", stopped.append)
     with engine.begin() as tx:
         stream = plan(tx, concurrency=2)
         put(tx)
@@ -121,3 +116,16 @@ def test_a_handler_whose_messages_all_have_their_verdict_is_not_stopped(
             pool_session._stop_if_requeued()
         pool_session.transact(backend)
         assert stopped == before
+
+
+def test_a_process_whose_session_nobody_watches_ends(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+
+    def refused(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(the_session, "stop_body", stopped.append)
+    monkeypatch.setattr(threading.Timer, "start", refused)
+    with pool_sessions.pool_session(database_url):
+        until(lambda: stopped, 30, "the watch has ended")
+    assert stopped == ["nobody watches its session"]
