@@ -19,7 +19,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Query, Request
 from pydantic import BeforeValidator
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.responses import Response
 
@@ -133,7 +133,7 @@ def _give_back(wanted: asyncio.Future[Connection]) -> None:
 
 def cut(connection: Connection) -> None:
     """End the connection under the thread that waits for an answer on it."""
-    with suppress(OSError, DBAPIError, psycopg.Error):
+    with suppress(OSError, SQLAlchemyError, psycopg.Error, AttributeError):  # whoever waited may be giving it back at this moment
         driver: Any = connection.connection.dbapi_connection
         with socket.socket(fileno=os.dup(driver.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)

@@ -47,20 +47,24 @@ class Live:
         return None if watch is None else watch.place
 
     def join(self, place: Place | None) -> Listener:
-        """A new listener who has everything up to `place`. Raises Refused (503) if there are too many."""
+        """A new listener who has everything up to `place`. Raises Refused (503) if there is no room for one more."""
         if self._stopped:
             raise Refused(503, "The server is stopping; try again.")
         if len(self._listeners) >= MOST:
             raise Refused(503, f"{MOST} streams are open, and no more are served; close some, or try again.")
         self._loop = asyncio.get_running_loop()
         listener = Listener(place)
-        self._listeners.add(listener)
         with self._lock:
-            self._joining.append(listener)
             if self._watch is None:
-                self._watch = Watch(self._engine, self, self._wake)
-                threading.Thread(target=self._watch.run, name="live watch", daemon=True).start()
-                self._loop.call_later(GUARD, self._guard, self._watch)
+                watch = Watch(self._engine, self, self._wake)
+                try:  # before it is noted: where no thread is to be had, the next listener asks for one again
+                    threading.Thread(target=watch.run, name="live watch", daemon=True).start()
+                except RuntimeError:
+                    raise Refused(503, "The server can start no thread now; try again.") from None
+                self._watch = watch
+                self._loop.call_later(GUARD, self._guard, watch)
+            self._joining.append(listener)
+        self._listeners.add(listener)
         os.eventfd_write(self._wake, 1)
         return listener
 

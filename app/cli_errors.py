@@ -54,10 +54,9 @@ def tell(error: Exception) -> int:
 
 
 def _database(error: DBAPIError) -> tuple[str, int]:
-    from ordering.db import sqlstate
+    from ordering import db
 
-    state = sqlstate(error)
-    said = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+    state, said = db.sqlstate(error), db.said(error)
     if state in ("3F000", "42P01", "42703"):
         return f"The database has no current schema of Relevo ({said}); run `relevo migrate`.", WRONG
     if state in ("55P03", "57014"):

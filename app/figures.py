@@ -76,7 +76,7 @@ class Shared:
             with self._engine.connect() as connection:
                 self._found = (begun, db.transact(connection, _read))
         except SQLAlchemyError as error:  # whoever asks for a page hears of it; the figures grow old
-            logger.warning("The figures around the pages could not be read: %s", str(error.__cause__ or error).strip().splitlines()[0])
+            logger.warning("The figures around the pages could not be read: %s", db.said(error))
 
 
 def _read(tx: Connection) -> Figures:

@@ -133,7 +133,7 @@ class Platform:
         except UnknownSchema as error:
             raise StartFailed(str(error), 2) from error
         except DBAPIError as error:
-            raise StartFailed(f"The database refuses Relevo's schema: {str(error.orig).strip().splitlines()[0]}.") from error
+            raise StartFailed(f"The database refuses Relevo's schema: {db.said(error)}.") from error
 
     def _check_catalogue(self) -> None:
         try:
@@ -150,7 +150,7 @@ class Platform:
             except RelevoError as error:
                 raise StartFailed(str(error), 2) from error
             except DBAPIError as error:
-                raise StartFailed(f"The schedules of the catalogue were not taken: {str(error.orig).strip().splitlines()[0]}.") from error
+                raise StartFailed(f"The schedules of the catalogue were not taken: {db.said(error)}.") from error
             finally:
                 engine.dispose()
 

@@ -24,7 +24,7 @@ def database(url: str) -> str | None:
     except RelevoError as error:
         return str(error)
     except DBAPIError as error:
-        return f"Postgres refuses: {str(error.orig).strip().splitlines()[0]}"
+        return f"Postgres refuses: {db.said(error)}"
     finally:
         engine.dispose()
     return None

@@ -205,8 +205,7 @@ def _members(error: errors.RelevoError) -> dict[str, Any]:
 
 
 def _database(error: DBAPIError) -> Told:
-    state = db.sqlstate(error)
-    said = str(error.orig).strip().splitlines()[0] if error.orig else type(error).__name__
+    state, said = db.sqlstate(error), db.said(error)
     if db.is_disconnect(error) or state[:2] in ("28", "3D"):
         return Told(UNREACHABLE, f"Postgres is unreachable: {said}", {}, {})
     if state in ("3F000", "42P01", "42703"):

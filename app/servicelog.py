@@ -67,10 +67,11 @@ class ServiceLog:
             return f"{now:%Y-%m-%dT%H:%M:%SZ} {service:<8} | {line}"
         try:
             told = json.loads(line)
-        except ValueError:
-            told = None
-        fields = told if isinstance(told, dict) else {"time": now.isoformat(), "message": line}
-        return json.dumps({"service": service} | fields, ensure_ascii=False)
+            if isinstance(told, dict):
+                return json.dumps({"service": service} | told)
+        except (ValueError, RecursionError):
+            pass  # a text, or nested too deeply to be looked into
+        return json.dumps({"service": service, "time": now.isoformat(), "message": line}, ensure_ascii=False)
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:

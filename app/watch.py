@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import sql
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
 from app.listeners import Listener, Place, message
 from ordering import changes, db, trail
@@ -65,16 +64,16 @@ class Watch:
                 with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                     self._begin(connection)
                     self._go_on(connection)
-            except (DBAPIError, psycopg.Error, OSError) as error:
+            except Exception as error:  # of any kind: without the watch no page is told of anything any more
                 self.busy = None
-                if isinstance(error, DBAPIError) and not db.may_pass(error):
+                if not (isinstance(error, (psycopg.Error, OSError)) or db.may_pass(error)):
                     logger.exception("A look for changes failed; the next one is in a second.")
                 self._tell_away(error)
                 self._pause(LOOK_SECONDS)
 
     def _tell_away(self, error: Exception) -> None:
         if not self._away:
-            logger.warning("What happens cannot be told, since Postgres is out of reach: %s", str(error).strip().splitlines()[0])
+            logger.warning("What happens cannot be told until Postgres is read again: %s", db.said(error))
         self._away, self.place = True, None
         self._audience.away()  # each time, for those who came meanwhile
 

@@ -66,6 +66,12 @@ def sqlstate(error: BaseException) -> str:
     return getattr(orig, "sqlstate", None) or getattr(orig, "pgcode", None) or ""  # psycopg2's name for it: emit takes any connection
 
 
+def said(error: BaseException) -> str:
+    """The first line of what the server or the driver said with a database error; the name of its class if that is nothing."""
+    cause = getattr(error, "orig", None) or error
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]
+
+
 def is_disconnect(error: BaseException) -> bool:
     """Whether the connection is gone or the server is starting, stopping or out of reach (not a fault of the statement)."""
     if not isinstance(error, DBAPIError):
@@ -82,7 +88,7 @@ def reachable() -> Iterator[None]:
         yield
     except DBAPIError as error:
         if is_disconnect(error) or sqlstate(error)[:2] in ("28", "3D"):
-            first = str(error.orig).strip().splitlines()[0] if error.orig else "no answer"
+            first = said(error)
             if "unsupported startup parameter" in first:  # only poolers say so
                 first = "it is behind a pooler that takes no session settings; give a direct connection, or a session-pooled one"
             raise DatabaseUnreachable(f"Postgres is unreachable: {first}") from None

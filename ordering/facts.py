@@ -51,7 +51,8 @@ def check_type(field: str, type: str) -> None:
 
 def _refuse(error: DBAPIError) -> None:
     # The function words its own refusals, for callers of any language: the field, a colon, the problem.
-    said = str(getattr(getattr(error.orig, "diag", None), "message_primary", None) or error.orig).splitlines()[0]
+    worded = getattr(getattr(error.orig, "diag", None), "message_primary", None)
+    said = worded.splitlines()[0] if worded else db.said(error)
     match db.sqlstate(error):
         case "RV400":
             field, _, problem = said.partition(": ")

@@ -77,8 +77,7 @@ class Feeder:
                 if isinstance(error, DBAPIError) and not db.is_disconnect(error):
                     logger.exception("A round failed; the next one is in a second.")
                 elif not self._postgres_away:
-                    said = str(error).strip().splitlines()[0]
-                    logger.warning("Postgres is out of reach and is tried again every second: %s", said)
+                    logger.warning("Postgres is out of reach and is tried again every second: %s", db.said(error))
                     self._postgres_away = True
                 time.sleep(TICK)
 

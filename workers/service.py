@@ -33,7 +33,7 @@ def main(service: Callable[[settings.Settings], int]) -> None:
         print(error, file=sys.stderr)  # noqa: T201
         code = 2
     except DBAPIError as error:
-        print(f"Postgres refuses: {str(error.orig).strip().splitlines()[0]}", file=sys.stderr)  # noqa: T201
+        print(f"Postgres refuses: {db.said(error)}", file=sys.stderr)  # noqa: T201
         code = 3
     sys.exit(code)
 

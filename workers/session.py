@@ -75,7 +75,7 @@ class PoolSession:
                 if db.is_disconnect(error):
                     self._drop()
                 if not told:
-                    logger.warning("Postgres cannot take it now (%s); waiting for it.", _first_line(error))
+                    logger.warning("Postgres cannot take it now (%s); waiting for it.", db.said(error))
                     told = True
             time.sleep(RETRY_PAUSE)
 
@@ -188,7 +188,7 @@ class PoolSession:
                 return connection
             except DBAPIError as error:
                 if not db.is_disconnect(error):
-                    logger.warning("The session cannot be taken: %s", _first_line(error))
+                    logger.warning("The session cannot be taken: %s", db.said(error))
             time.sleep(RETRY_PAUSE)
 
     def _stop_if_requeued(self) -> None:
@@ -210,10 +210,6 @@ def _was_silent(raw: Any) -> bool:
             return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
     except psycopg.OperationalError:
         return True
-
-
-def _first_line(error: DBAPIError) -> str:
-    return (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
 
 
 def stop_body(reason: str) -> None:

@@ -149,8 +149,8 @@ class Warden(threading.Thread):
         if self._lost_at is None:
             self._lost_at = time.monotonic()
             gate.database_away(True)
-            said = str(error).strip().splitlines()[0]
-            logger.warning("Postgres is out of reach and is tried again every second; nothing is fetched meanwhile: %s", said)
+            away = "Postgres is out of reach and is tried again every second; nothing is fetched meanwhile: %s"
+            logger.warning(away, db.said(error))
 
     def _found(self) -> None:
         if self._lost_at is not None:

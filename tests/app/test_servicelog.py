@@ -42,3 +42,13 @@ def test_the_supervisor_never_waits_for_a_log_that_is_full() -> None:
     log = ServiceLog()
     for number in range(servicelog.WAITING_LIMIT + 10):
         log.note(f"line {number}")
+
+
+@pytest.mark.parametrize("line", ["[" * 60_000, '{"a":' * 30_000, '{"half": "\\ud800"}'])
+def test_what_a_service_says_takes_nothing_down(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "relevo.log"
+    with ServiceLog(file, as_json=True) as log:
+        log.said("worker", line)
+    (told,) = map(json.loads, file.read_text().splitlines())
+    assert told["service"] == "worker"
+    assert told.get("message") == line or told["half"] == "\ud800"

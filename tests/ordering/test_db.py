@@ -23,3 +23,9 @@ def test_values_and_statements_do_not(state: str) -> None:
 
 def test_neither_does_what_is_no_error_of_postgres() -> None:
     assert not db.may_pass(ValueError("no"))
+
+
+@pytest.mark.parametrize(("message", "said"), [("", "OperationalError"), (" \n", "OperationalError"), ("one\ntwo", "one")])
+def test_of_an_error_one_line_is_said_whatever_the_driver_says(message: str, said: str) -> None:
+    assert db.said(DBAPIError("select", None, psycopg.OperationalError(message))) == said
+    assert db.said(psycopg.OperationalError(message)) == said
