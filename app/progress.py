@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from app import out, show
@@ -11,11 +13,13 @@ from app.terminal_text import one_line
 from ordering.model import SETTLED, State
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
     from app.follow import Look
     from ordering.lines import ItemLine
 
+SHOW_CURSOR = b"\x1b[?25h"
 TOLD_WHY = (State.FAILED, State.INTERRUPTED, State.SKIPPED, State.CANCELLED)
 
 
@@ -36,7 +40,7 @@ def shown(name: str) -> Iterator[Watch]:
         yield _plain
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
+    with _cursor_comes_back(console), Progress(*columns, console=console) as progress:
         bar = progress.add_task(name, total=None)
 
         def watch(look: Look) -> None:
@@ -57,8 +61,25 @@ def counted() -> Iterator[Progress]:
 
     console = show.console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown_on = _cursor_comes_back(console) if console.is_terminal else nullcontext()
+    with shown_on, Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield progress
+
+
+@contextmanager
+def _cursor_comes_back(console: Console) -> Iterator[None]:
+    """The block in which a bar is drawn without a cursor: one that TERM ends gives it back, and ends of the signal all the same."""
+
+    def end(number: int, _: object) -> None:
+        os.write(console.file.fileno(), SHOW_CURSOR)  # past the buffer, which may be in the middle of a write
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _plain(look: Look) -> None:

@@ -7,7 +7,9 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
@@ -19,6 +21,7 @@ from monitoring.collector import Figured
 
 logger = logging.getLogger(__name__)
 SLOWEST_CLIENT = 10  # seconds without a byte until a client is given up
+CLIENTS = 50  # connections, each with a thread; one more takes the place of the oldest
 PAGE = b"Relevo's exporter. The figures are at /metrics.\n"
 
 
@@ -32,6 +35,25 @@ class Exporter(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.registry = registry
+        self._clients = dict[socket.socket, None]()  # oldest first
+        self._lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve it in a thread of its own. A crowd that asks for nothing neither fills this process nor shuts out a scraper."""
+        with self._lock:
+            self._clients[request] = None
+            if len(self._clients) > CLIENTS:
+                oldest = next(iter(self._clients))
+                del self._clients[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close the connection, also where it got no thread."""
+        with self._lock:
+            self._clients.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that has gone is none of our business; what is a fault of ours is told."""

@@ -129,8 +129,8 @@ def test_without_a_terminal_nothing_is_cut_and_nothing_is_coloured(env: dict[str
     assert b"\x1b" not in done.stdout
 
 
-def on_a_terminal(arguments: list[str], env: dict[str, str], cwd: Path) -> tuple[int, str]:
-    """The exit code of a command on a terminal of 80 columns, and what was seen there."""
+def on_a_terminal(arguments: list[str], env: dict[str, str], cwd: Path, end_at: bytes | None = None) -> tuple[int, str]:
+    """The exit code of a command on a terminal of 80 columns, and what was seen there; it is told to end once `end_at` was seen."""
     mine, theirs = pty.openpty()
     whole = [sys.executable, "-m", "app.cli", *arguments]
     with subprocess.Popen(
@@ -146,6 +146,9 @@ def on_a_terminal(arguments: list[str], env: dict[str, str], cwd: Path) -> tuple
             if not part:
                 break
             seen += part
+            if end_at is not None and end_at in seen:
+                running.terminate()
+                end_at = None
         os.close(mine)
         return running.wait(60), seen.decode()
 
@@ -158,6 +161,14 @@ def test_on_a_terminal_waiting_shows_a_bar(env: dict[str, str], engine: Engine, 
     assert "1/1" in seen
     assert "succeeded   1 One 😀" in seen
     assert "line: done, 1 of 1." in seen
+
+
+def test_told_to_end_while_it_draws_a_bar_it_gives_the_cursor_back(env: dict[str, str], tmp_path: Path) -> None:
+    written(tmp_path, ONE)
+    hidden, shown = "\x1b[?25l", "\x1b[?25h"
+    code, seen = on_a_terminal(["run-all", "--wait"], env, tmp_path, end_at=hidden.encode())
+    assert code == -signal.SIGTERM
+    assert seen.rindex(shown) > seen.rindex(hidden)
 
 
 def test_on_a_narrow_terminal_a_long_title_is_cut(env: dict[str, str], engine: Engine, tmp_path: Path) -> None:

@@ -5,15 +5,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from sqlalchemy import Connection, Engine, text
 
+from monitoring import exporter, metrics
 from monitoring import figures as reading
-from monitoring import metrics
 from monitoring.metrics import Kind
 from ordering import finish, head, plans, reconcile, samples, session, tasks
 from ordering.decide import Failed
@@ -232,6 +232,19 @@ def test_a_client_that_leaves_harms_nobody(scraped: Scraped) -> None:
         with socket.create_connection((parts.hostname or "", parts.port or 0)) as client:
             client.sendall(said)
     assert scraped("relevo_up", source="postgres") == 1
+
+
+def test_a_crowd_that_asks_for_nothing_is_bounded_and_shuts_nobody_out(scraped: Scraped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "CLIENTS", 5)
+    address = urlsplit(scraped.url)
+    with ExitStack() as crowd:
+        idle = [crowd.enter_context(socket.create_connection((address.hostname, address.port), 20)) for _ in range(20)]
+        for each in idle:
+            each.settimeout(20)
+        assert scraped.figures()
+        assert [each.recv(1) for each in idle[:14]] == [b""] * 14, "the oldest make room"
+        idle[-1].sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert idle[-1].recv(15) == b"HTTP/1.1 200 OK"
 
 
 def test_no_label_holds_an_id_a_text_or_a_workers_name(engine: Engine, scraped: Scraped) -> None:
