@@ -133,7 +133,7 @@ def database_url(server_url: str, template: str) -> Iterator[str]:
 def engine(database_url: str) -> Iterator[Engine]:
     made = db.engine(database_url)
     yield made
-    made.dispose()
+    servers.close(made)
 
 
 @pytest.fixture

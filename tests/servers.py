@@ -4,10 +4,12 @@ import os
 import secrets
 import shutil
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import amqp
 import psycopg
@@ -15,7 +17,8 @@ import pytest
 import redis
 from kombu import Connection as BrokerConnection
 from psycopg import sql
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
+from sqlalchemy.pool import QueuePool
 
 from app.embedded import Postgres, Valkey, running
 
@@ -50,7 +53,28 @@ def database(server_url: str, template: str | None = None) -> Iterator[str]:
         yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
     finally:
         with psycopg.connect(server_url, autocommit=True) as admin:
-            admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            _drop(admin, sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def _drop(admin: psycopg.Connection[Any], drop: sql.Composed) -> None:
+    for tries_left in reversed(range(12)):
+        try:
+            admin.execute(drop)
+            return
+        except psycopg.errors.ObjectInUse:  # whoever was connected had 5 s to end
+            if not tries_left:
+                raise
+
+
+def close(engine: Engine) -> None:
+    """Close the connections of an engine once no thread has one any more: one that comes back later is closed by nobody.
+
+    It would be found at the end of some other test, which fails.
+    """
+    pool, deadline = engine.pool, time.monotonic() + 30
+    while isinstance(pool, QueuePool) and pool.checkedout() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    engine.dispose()
 
 
 @contextmanager
@@ -69,7 +93,7 @@ def listening(port: int = 0) -> socket.socket:
 
 def flush(url: str) -> None:
     """Empty every database of a Valkey."""
-    client = redis.Redis.from_url(url, socket_timeout=5)
+    client = redis.Redis.from_url(url, socket_timeout=30)
     try:
         client.flushall()
     finally:
@@ -86,7 +110,7 @@ def rabbit() -> str:
 
 def delete_queues(url: str, *names: str) -> None:
     """Delete queues of a RabbitMQ with whatever is in them; a missing one is fine."""
-    with BrokerConnection(url, connect_timeout=5) as connection:
+    with BrokerConnection(url, connect_timeout=30) as connection:
         for name in names:
             try:
                 connection.channel().queue_delete(name)

@@ -87,7 +87,8 @@ def working(engine: Engine) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(60)
+    assert not thread.is_alive()
 
 
 def ok(answer: Answer) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from app import web
 from ordering import db
+from tests import servers
 from tests.app.commands import Relevo
 from tests.app.web import http_database, ok, serving
 from tests.cases.proxy import Proxy, before_database
@@ -58,4 +59,4 @@ def behind_proxy(database_url: str) -> Iterator[tuple[httpx.Client, Proxy]]:
             yield client, proxy
     finally:
         proxy.close()
-        engine.dispose()
+        servers.close(engine)

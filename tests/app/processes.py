@@ -25,7 +25,14 @@ class Program:
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command,
+            env=env,
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",  # a program that is killed may stop in the middle of a character
+            start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

@@ -23,7 +23,7 @@ def empty(server_url: str, template: str) -> Iterator[Engine]:
     with servers.database(server_url, template) as url:
         made = db.engine(url, settings=web.SESSION)
         yield made
-        made.dispose()
+        servers.close(made)
 
 
 def test_nothing_is_there_and_then_a_plan(empty: Engine) -> None:

@@ -11,10 +11,12 @@ import httpx
 from sqlalchemy import Engine
 
 from app import listen, serve, web
+from app.audience import Live
 from app.caller import Caller, Known, Role
 from app.health import Readiness
 from ordering import db
 from tests import servers
+from tests.patience import wait_until
 
 LOOKS: dict[str, Callable[[], str | None]] = {"database": lambda: None, "broker": lambda: None}
 
@@ -24,8 +26,10 @@ def http_database(server_url: str, template: str) -> Iterator[Engine]:
     """A database for the block, as the HTTP server uses it."""
     with servers.database(server_url, template) as url:
         made = db.engine(url, settings=web.SESSION)
-        yield made
-        made.dispose()
+        try:
+            yield made
+        finally:
+            servers.close(made)
 
 
 @contextmanager
@@ -49,12 +53,15 @@ def serving(
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()
     try:
-        with httpx.Client(base_url=url, timeout=20, headers={"Content-Type": "application/json"}, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=60, headers={"Content-Type": "application/json"}, trust_env=False) as client:
             yield client
     finally:
         server.should_exit = True
         thread.join(60)
     assert not thread.is_alive()
+    # Or it would meet the end of its database in the midst of another test, and tell that test's log of it.
+    live: Live = app._app.state.live  # type: ignore[attr-defined]
+    wait_until(lambda: live._watch is None, 60, "the watch has ended")
 
 
 def ok(response: httpx.Response, status: int = 200) -> Any:

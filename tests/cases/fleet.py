@@ -70,7 +70,8 @@ def sampler(kit: Kit, least: int = 20) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join(20)
+        thread.join(60)
+    assert not thread.is_alive()
     assert looks >= least
     assert not wrong, f"more than one out at a time: {wrong[:10]}"
 

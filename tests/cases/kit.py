@@ -19,6 +19,7 @@ from tests import servers
 from tests.cases import processes
 from tests.cases.processes import ROOT, Service
 from tests.cases.proxy import Proxy, before_broker, before_database
+from tests.lines import whole_lines
 from tests.patience import wait_until as wait_until
 from workers.publish import Publisher
 
@@ -244,8 +245,7 @@ class Kit:
         """What the bodies noted, in the order of their writing."""
         if not self._notes.exists():
             return []
-        lines = self._notes.read_text().splitlines()
-        all_notes = [Note(**json.loads(line)) for line in lines]
+        all_notes = [Note(**json.loads(line)) for line in whole_lines(self._notes)]
         return [note for note in all_notes if item in (None, note.item) and what in (None, note.what)]
 
     def starts(self, item: int | None = None) -> list[Note]:
@@ -289,7 +289,7 @@ class Kit:
             return processes.end(self.services, self._mark, self.stop_patience)
         finally:
             self._publisher.close()
-            self.engine.dispose()
+            servers.close(self.engine)
             self._stack.close()
 
     def living(self) -> set[int]:

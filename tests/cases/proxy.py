@@ -39,11 +39,11 @@ class Proxy:
         """Stop listening and close every connection."""
         self._call(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(60)
         self._loop.close()
 
     def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _serve(self) -> asyncio.Server:
         return await asyncio.start_server(self._accept, self._listen, 0)
@@ -54,17 +54,23 @@ class Proxy:
         return await asyncio.open_connection(self._host, self._target_port)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = {writer}
+        self._open |= ends  # from the first moment, and until each is closed: what is not here when this closes stays open
         try:
             if self.refusing:
                 raise ConnectionRefusedError
             far_reader, far_writer = await self._target()
-        except OSError:
-            writer.close()
-            return
-        self._open |= {writer, far_writer}
-        with suppress(asyncio.CancelledError):
+            ends.add(far_writer)
+            self._open |= ends
             await asyncio.gather(self._pump(reader, far_writer), self._pump(far_reader, writer))
-        self._open -= {writer, far_writer}
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            for end in ends:
+                end.close()
+            with suppress(OSError, asyncio.CancelledError):
+                await asyncio.gather(*(end.wait_closed() for end in ends))  # one that takes nothing is closed with this
+            self._open -= ends
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -89,6 +95,8 @@ class Proxy:
     async def _close(self) -> None:
         self._server.close()
         self.swallowing = False
+        for _ in range(10):  # what was accepted just now is a task that has not begun; cancelled, it would close nothing
+            await asyncio.sleep(0)
         await self._cut()
         current = asyncio.current_task()
         tasks = [task for task in asyncio.all_tasks() if task is not current]

@@ -42,8 +42,8 @@ class Restartable:
             for member in family:
                 with suppress(psutil.NoSuchProcess):
                     member.kill()
-            self._process.wait(10)
-            psutil.wait_procs(family, timeout=5)
+            self._process.wait(60)
+            psutil.wait_procs(family, timeout=60)
             self._process = None
 
     def restart(self) -> None:

@@ -39,7 +39,8 @@ def test_each_plan_in_its_order(kit: Kit, scale: Scale) -> None:
             kit.wait_done(200)
     finally:
         over.set()
-        holder.join(20)
+        holder.join(60)
+    assert not holder.is_alive()
 
     fleet.fed_in_order(kit)
     all_once(kit, beside)

@@ -11,6 +11,7 @@ import pytest
 from app import probe, web
 from ordering import db
 from ordering.model import State
+from tests import servers
 from tests.app.pages import HTML
 from tests.app.web import ok, problem, serving
 from tests.cases import commandline
@@ -38,7 +39,7 @@ def door(kit: Kit) -> Iterator[Door]:
     }
     with serving(engine, looks=looks) as client:
         yield client, database, broker, broker_url
-    engine.dispose()
+    servers.close(engine)
 
 
 def warmed(client: httpx.Client) -> None:

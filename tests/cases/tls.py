@@ -24,16 +24,17 @@ class TlsProxy(Proxy):
         super().__init__(host, target_port)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
         try:
             while (wish := struct.unpack("!ii", await reader.readexactly(8))[1]) == GSS_REQUEST:
                 writer.write(b"N")
             if wish != SSL_REQUEST:
-                writer.close()
-                return
+                raise ConnectionRefusedError
             writer.write(b"S")
             await writer.start_tls(self._context)
-        except (OSError, asyncio.IncompleteReadError):
-            writer.close()
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            self._open.discard(writer)
+            writer.transport.abort()
             return
         self.handshakes += 1
         await super()._accept(reader, writer)

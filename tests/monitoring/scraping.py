@@ -57,6 +57,7 @@ def exporting(database_url: str, broker: Broker = silent) -> Iterator[Scraped]:
     listening = servers.listening()
     engine = reading.engine(database_url)
     server = exporter.Exporter(listening, exporter.registry(engine, broker))
+    server.daemon_threads = False  # so that the end of the block waits for each scrape
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -65,7 +66,7 @@ def exporting(database_url: str, broker: Broker = silent) -> Iterator[Scraped]:
         server.shutdown()
         server.server_close()
         thread.join(60)
-        engine.dispose()
+        servers.close(engine)
 
 
 def labels_of(text: str) -> set[str]:

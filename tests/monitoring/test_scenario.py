@@ -46,6 +46,7 @@ def feeding(kit: Kit, plan: str, new: list[NewItem]) -> Iterator[None]:
     finally:
         over.set()
         thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_each_alert_fires_and_clears(platform: Watched, own_valkey: Restartable) -> None:

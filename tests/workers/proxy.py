@@ -45,7 +45,7 @@ class Proxy:
     def _accept(self) -> None:
         near, _ = self._listener.accept()
         try:
-            far = socket.create_connection(self.target, timeout=2)
+            far = socket.create_connection(self.target, timeout=10)
         except OSError:
             near.close()
             return
@@ -72,7 +72,8 @@ class Proxy:
     def close(self) -> None:
         """Stop, and close every connection."""
         self._stopped = True
-        self._thread.join(5)
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "the proxy hangs"
         for key in list(self._selector.get_map().values()):
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()

@@ -39,7 +39,7 @@ def test_what_failed_is_told_and_tried_again(engine: Engine, monkeypatch: pytest
     with engine.begin() as tx:
         plan(tx)
         tx.execute(text("alter table relevo.sample rename to gone"))
-    with Sampler(engine):
+    with Sampler(engine) as sampler:
         deadline = time.monotonic() + 60
         while "No sample could be taken" not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -47,3 +47,4 @@ def test_what_failed_is_told_and_tried_again(engine: Engine, monkeypatch: pytest
         with engine.begin() as tx:
             tx.execute(text("alter table relevo.gone rename to sample"))
         assert until_sampled(engine)
+    wait_until(lambda: not sampler._thread.is_alive(), 30, "the sampler ends")

@@ -12,6 +12,7 @@ from typing import Any
 
 from celery import Celery
 
+from tests.lines import whole_lines
 from tests.patience import wait_until as until
 from workers.publish import Publisher
 
@@ -54,7 +55,7 @@ class Workers:
     def notes(self, name: str) -> list[dict[str, Any]]:
         """What the workers wrote so far under this name."""
         path = self.home / f"{name}.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [json.loads(line) for line in whole_lines(path)] if path.exists() else []
 
     def bodies(self, what: str) -> dict[str, list[float]]:
         """When each dispatch started (or ended), by id."""
@@ -85,7 +86,7 @@ class Workers:
 
     def log(self) -> str:
         """What all workers logged."""
-        return "".join(path.read_text() for path in sorted(self.home.glob("worker*.log")))
+        return "".join(path.read_text(errors="replace") for path in sorted(self.home.glob("worker*.log")))
 
     def close(self) -> None:
         """End every process; a graceful stop first, since it must work too."""
@@ -96,7 +97,7 @@ class Workers:
                 process.send_signal(signal.SIGQUIT)
         for process in self.processes:
             try:
-                process.wait(5)
+                process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
