@@ -24,7 +24,7 @@ def test_a_database_belongs_to_one_test(engine: Engine, turn: int) -> None:
 
 @pytest.mark.parametrize("turn", [1, 2])
 def test_a_broker_is_empty(broker_url: str, turn: int) -> None:
-    client = redis.Redis.from_url(broker_url, socket_timeout=5)
+    client = redis.Redis.from_url(broker_url, socket_timeout=30)
     assert client.dbsize() == 0
     client.set("turn", turn)
     client.close()

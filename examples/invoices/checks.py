@@ -6,6 +6,7 @@ import io
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def _thumbnails(stored: set[int], tx: Connection) -> Check:
 
 
 def _notices(receiver: Path, expected: set[str]) -> Check:
-    with sqlite3.connect(receiver) as other:
+    with closing(sqlite3.connect(receiver)) as other:
         found = [row[0] for row in other.execute("select invoice from notice")]
     return _once("notices accepted, one key per invoice", expected, found)
 
@@ -119,7 +120,7 @@ def _summaries(tx: Connection, customers: set[int]) -> Check:
 
 def _charges(tx: Connection, receiver: Path, sent: Sent) -> list[Check]:
     owner: dict[str, int] = {row.number: row.customer_id for row in tx.execute(ACCOUNTS)}
-    with sqlite3.connect(receiver) as other:
+    with closing(sqlite3.connect(receiver)) as other:
         charges = {row[0]: owner.get(row[1], row[1]) for row in other.execute("select number, account from charge")}
     paying = {member.id for member in sent.members if not member.declined}
     noted = [row.customer_id for row in tx.execute(PAID) if charges.get(row.charge) == row.customer_id]
@@ -141,7 +142,7 @@ def weather(engine: Engine, receiver: Path) -> list[str]:
     with engine.connect() as tx:
         cut = tx.execute(CUT).scalar_one()
         again, dropped = tx.execute(SENT_AGAIN).one()
-    with sqlite3.connect(receiver) as other:
+    with closing(sqlite3.connect(receiver)) as other:
         repeated = other.execute("select coalesce(sum(accepted - 1), 0) from notice").fetchone()[0]
         asked, keys = other.execute("select coalesce(sum(times), 0), count(*) from asked").fetchone()
     return [

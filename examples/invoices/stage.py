@@ -91,7 +91,7 @@ class Stage:
                 process.wait(STOP_WITHIN[name])
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait(60)
                 problems.append(f"the {name} did not stop within {STOP_WITHIN[name]:g} s")
         self._web.close()
         self._receiver.close()
@@ -137,11 +137,11 @@ class Stage:
     def _end_leftovers(self) -> list[psutil.Process]:
         """Kill what is still there of it all: what was seen, and whatever has our home in its environment."""
         found = {each.pid: each for each in [*self._seen.values(), *_of_home(str(self.home.path))] if each.pid != os.getpid()}
-        _, left = psutil.wait_procs([each for each in found.values() if each.is_running()], timeout=3)
+        _, left = psutil.wait_procs([each for each in found.values() if each.is_running()], timeout=10)
         left = [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
         for each in left:
             each.kill()
-        psutil.wait_procs(left, timeout=5)
+        psutil.wait_procs(left, timeout=10)
         return left
 
 

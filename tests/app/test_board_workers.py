@@ -10,6 +10,7 @@ from ordering.tasks import NO_LIMIT, TaskInfo
 from tests.app import hostile
 from tests.app.pages import cells, get, region, sound
 from tests.ordering.acts import claim, feed, lose, plan, put
+from tests.patience import wait_until
 from tests.servers import fresh_name
 
 
@@ -34,8 +35,8 @@ def test_who_lives_and_what_they_run(api: httpx.Client, http_engine: Engine) -> 
         assert "process 4000 of worker 399" in said
         assert "idle process 4001 of worker 400" in said
         assert f'href="/items/{claimed.item_id}"' in region(page, f"w{sessions[0]}")
-    alive.dispose()
-    assert f"crew-{sessions[0]}" not in get(api, "/workers")
+    alive.dispose()  # Postgres hears of the connection's end some time later
+    wait_until(lambda: f"crew-{sessions[0]}" not in get(api, "/workers"), 30, "they are gone")
 
 
 def test_who_went_away_and_what_was_left(api: httpx.Client, http_engine: Engine) -> None:

@@ -41,7 +41,7 @@ def count(engine: Engine, what: str) -> int:
 def stopped(running: Program, number: signal.Signals) -> None:
     """Send the signal; the command ends as the documentation says."""
     running.process.send_signal(number)
-    code = running.ends(20)
+    code = running.ends(60)
     assert code == (130 if number is signal.SIGINT else -number)
     assert [line for line in running.lines if line] == []
 
@@ -100,5 +100,5 @@ main()
 
 def test_ctrl_c_while_it_is_loaded_ends_it_without_a_word(env: dict[str, str], tmp_path: Path) -> None:
     with program("-c", EARLY, env=env, cwd=tmp_path) as running:
-        assert running.ends(20) == -signal.SIGINT
+        assert running.ends(60) == -signal.SIGINT
         assert running.lines == []

@@ -13,7 +13,7 @@ from tests.app.web import ok, problem
 
 def raw(api: httpx.Client, *parts: bytes, ends: bool = False) -> bytes:
     """What the server answers to these bytes, until it closes; `ends`: we say no more after them."""
-    with socket.create_connection((api.base_url.host, api.base_url.port or 80), timeout=10) as client:
+    with socket.create_connection((api.base_url.host, api.base_url.port or 80), timeout=60) as client:
         for part in parts:
             client.sendall(part)
         if ends:

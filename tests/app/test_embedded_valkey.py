@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def info(url: str, section: str) -> dict[str, object]:
-    client = redis.Redis.from_url(url, socket_timeout=5)
+    client = redis.Redis.from_url(url, socket_timeout=30)
     try:
         return dict(client.info(section))
     finally:
@@ -48,7 +48,7 @@ def test_it_runs_on_loopback_and_asks_for_a_password(server: Valkey, log: Path) 
 def test_it_comes_back_on_the_same_port_and_with_nothing(server: Valkey, log: Path) -> None:
     process = start_and_wait(server, log)
     url = server.url
-    client = redis.Redis.from_url(url, socket_timeout=5)
+    client = redis.Redis.from_url(url, socket_timeout=30)
     client.set("key", "value")
     process.kill()
     process.wait(60)

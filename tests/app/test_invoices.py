@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def test_the_other_side_knows_a_key_again_and_fails_at_most_twice(other_side: ht
         assert len(good) >= 2
         assert len({each.json()["charge"] for each in good}) == 1
     assert failed > 2, "it fails now and then"
-    with sqlite3.connect(receiver.FILE) as file:
+    with closing(sqlite3.connect(receiver.FILE)) as file:
         assert file.execute("select count(*), count(distinct key) from charge").fetchone() == (40, 40)
 
 
@@ -130,7 +130,7 @@ def test_a_declined_card_is_not_charged(other_side: httpx.Client) -> None:
     statuses = {other_side.post("/charges", json=order, headers={"Idempotency-Key": "k"}).status_code for _ in range(4)}
     assert 402 in statuses
     assert 200 not in statuses
-    with sqlite3.connect(receiver.FILE) as file:
+    with closing(sqlite3.connect(receiver.FILE)) as file:
         assert file.execute("select count(*) from charge").fetchone() == (0,)
 
 

@@ -89,6 +89,7 @@ def test_many_wrong_tokens_have_to_wait_and_a_right_one_has_not(
 ) -> None:
     monkeypatch.setattr(login, "SLOW", 0.0)
     monkeypatch.setattr(login, "WRONG", 2)
+    monkeypatch.setattr(login, "WRONG_RATE", 0.001)  # none more, however slow this machine is
     with serving(http_engine, Tokens(file), only_loopback=False) as client:
         codes = [sign_in(client, "wrong").status_code for _ in range(4)]
         assert codes == [403, 403, 429, 429]
@@ -178,15 +179,15 @@ def test_what_is_refused_is_logged_once_with_who_and_why(
 def test_a_caller_who_does_not_stop_is_told_to_wait(
     http_engine: Engine, file: Path, made: dict[Role, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.api_call.RATE", 0.5)
+    monkeypatch.setattr("app.api_call.RATE", 0.01)
     monkeypatch.setattr("app.api_call.BURST", 3.0)
     with serving(http_engine, Tokens(file), only_loopback=False) as client:
         busy, other = ({"Authorization": f"Bearer {made[role]}"} for role in (Role.VIEW, Role.OPERATE))
         for _ in range(3):
             ok(client.get("/api/plans", headers=busy))
         answer = client.get("/api/plans", headers=busy)
-        assert problem(answer, 429, "too-many")["detail"] == "0.5 calls a second are served to one caller; wait a moment."
-        assert answer.headers["retry-after"] == "2"
+        assert problem(answer, 429, "too-many")["detail"] == "0.01 calls a second are served to one caller; wait a moment."
+        assert 0 < int(answer.headers["retry-after"]) <= 100
         ok(client.get("/api/plans", headers=other))
         ok(client.get("/healthz"))
 

@@ -25,7 +25,7 @@ def test_away_is_503_within_3_s_and_back_is_200(behind_proxy: tuple[httpx.Client
     for _ in range(3):
         with Stopwatch() as watch:
             answers = [client.get("/api/plans"), client.post("/api/plans", json={"name": "other"})]
-        assert watch.seconds < 2 * (3 + 2)
+        assert watch.seconds < 2 * (3 + 4)
         for answer in answers:
             problem(answer, 503, "database-unreachable")
             assert answer.headers["retry-after"] == "2"
@@ -63,7 +63,7 @@ def test_a_plan_that_somebody_holds_is_busy(behind_proxy: tuple[httpx.Client, Pr
         with Stopwatch() as watch:
             answer = client.post("/api/plans/line/items", json={"task": "http"})
         problem(answer, 503, "busy")
-        assert watch.seconds < 3 + 4
+        assert watch.seconds < 3 + 6
         ok(client.get("/api/plans/line"))  # whoever looks is not held up
     ok(client.post("/api/plans/line/items", json={"task": "http"}), 201)
 
@@ -90,7 +90,7 @@ def test_far_more_connections_are_closed_unheard_so_that_files_never_run_out(eng
     monkeypatch.setattr(slow_clients, "REFUSED", 10)
     with serving(engine) as client, ExitStack() as opened:
         address = (client.base_url.host, client.base_url.port or 80)
-        many = [opened.enter_context(socket.create_connection(address, timeout=5)) for _ in range(21)]
+        many = [opened.enter_context(socket.create_connection(address, timeout=60)) for _ in range(21)]
         assert many[-1].recv(1) == b""
         many[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert many[0].recv(1000).startswith(b"HTTP/1.1 503 ")
@@ -102,7 +102,7 @@ def test_far_more_connections_are_closed_unheard_so_that_files_never_run_out(eng
                 return client.get("/healthz").status_code == 200
             return False
 
-        until(served, 10, "it serves again")
+        until(served, 30, "it serves again")
 
 
 def test_a_body_that_comes_too_slowly_is_refused(behind_proxy: tuple[httpx.Client, Proxy], monkeypatch: pytest.MonkeyPatch) -> None:

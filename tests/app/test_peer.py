@@ -57,7 +57,7 @@ def test_another_user_is_known_for_himself() -> None:
             assert other.stdout is not None
             port = int(other.stdout.readline())
             assert peer.uid_of(("127.0.0.1", port), server.getsockname()) == NOBODY
-            other.communicate(timeout=10)
+            other.communicate(timeout=60)
 
 
 def test_a_call_by_the_servers_own_user_may_do_anything_and_has_a_name(http_engine: Engine) -> None:

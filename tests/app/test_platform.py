@@ -226,7 +226,7 @@ def test_a_given_database_and_broker_are_used_and_nothing_embedded_starts(place:
     assert list(pids(record)) == ["feeder", "worker", "web", "exporter"]
     assert not (place.home / "postgres").exists()
     url = record["url"]
-    until(lambda: httpx.get(f"{url}/readyz", trust_env=False, timeout=10).json()["status"] == "ready", 60, "everything is ready")
+    until(lambda: httpx.get(f"{url}/readyz", trust_env=False, timeout=60).json()["status"] == "ready", 60, "everything is ready")
     # While the server is away, clients wait and are not refused.
     os.kill(pids(record)["web"], signal.SIGKILL)
     assert httpx.get(f"{url}/healthz", trust_env=False, timeout=60).status_code == 200

@@ -1,6 +1,8 @@
 """The log of all services: bounded in size, and readable by programs where that is asked."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,20 @@ from app import servicelog
 from app.servicelog import ServiceLog
 
 
+@contextmanager
+def logged(file: Path, *, as_json: bool = False) -> Iterator[ServiceLog]:
+    """A log whose file is whole after the block; a supervisor waits for a terminal that may be held no longer than 2 s."""
+    with ServiceLog(file, as_json) as log:
+        yield log
+        log._lines.put(None, timeout=60)
+        log._writer.join(60)
+    assert not log._writer.is_alive()
+
+
 def test_the_file_is_bounded_and_keeps_what_came_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servicelog, "FILE_LIMIT", 20_000)
     file = tmp_path / "relevo.log"
-    with ServiceLog(file) as log:
+    with logged(file) as log:
         for number in range(5_000):
             log.said("worker", f"line {number}")
     sizes = [each.stat().st_size for each in tmp_path.iterdir()]
@@ -23,7 +35,7 @@ def test_the_file_is_bounded_and_keeps_what_came_last(tmp_path: Path, monkeypatc
 
 def test_json_lines_stay_json_and_say_which_service(tmp_path: Path) -> None:
     file = tmp_path / "relevo.log"
-    with ServiceLog(file, as_json=True) as log:
+    with logged(file, as_json=True) as log:
         log.said("worker", '{"event": "claimed", "item": 7}')
         log.said("postgres", "LOG:  ready")
         log.said("worker", "[1, 2]")
@@ -47,7 +59,7 @@ def test_the_supervisor_never_waits_for_a_log_that_is_full() -> None:
 @pytest.mark.parametrize("line", ["[" * 60_000, '{"a":' * 30_000, '{"half": "\\ud800"}'])
 def test_what_a_service_says_takes_nothing_down(tmp_path: Path, line: str) -> None:
     file = tmp_path / "relevo.log"
-    with ServiceLog(file, as_json=True) as log:
+    with logged(file, as_json=True) as log:
         log.said("worker", line)
     (told,) = map(json.loads, file.read_text().splitlines())
     assert told["service"] == "worker"

@@ -103,16 +103,16 @@ def test_a_killed_leader_takes_its_session_along_before_the_next_start() -> None
 
 
 @pytest.mark.parametrize(
-    ("code", "sentence"),
+    ("code", "within", "sentence"),
     [
-        ("say('the reason')\nsys.exit(4)", r"The bad ended while it was starting \(exit code 4\); its last words: the reason"),
-        ("os.kill(os.getpid(), 9)", r"The bad ended while it was starting \(signal 9\); it said nothing"),
-        ("say('thinking')\nwait()", r"The bad was not ready within 5 s; its last words: thinking"),
-        ("os.close(int(os.environ['RELEVO_READY_FD']))\nwait()", r"The bad was not ready within 5 s"),
+        ("say('the reason')\nsys.exit(4)", 60, r"The bad ended while it was starting \(exit code 4\); its last words: the reason"),
+        ("os.kill(os.getpid(), 9)", 60, r"The bad ended while it was starting \(signal 9\); it said nothing"),
+        ("say('thinking')\nwait()", 10, r"The bad was not ready within 10 s; its last words: thinking"),
+        ("os.close(int(os.environ['RELEVO_READY_FD']))\nwait()", 1, r"The bad was not ready within 1 s"),
     ],
 )
-def test_a_start_that_fails_is_one_sentence_and_leaves_nothing(code: str, sentence: str) -> None:
-    with supervised(("good", POLITE), ("bad", code), start=5) as supervisor:
+def test_a_start_that_fails_is_one_sentence_and_leaves_nothing(code: str, within: float, sentence: str) -> None:
+    with supervised(("good", POLITE), ("bad", code), start=within) as supervisor:
         good = pid(supervisor, "good")
         supervisor.said("failed: " + sentence)
         assert supervisor.ends(60) == 3

@@ -66,7 +66,7 @@ def far_host() -> Iterator[FarHost]:
         _ip("-n", name, "link", "set", far, "up")
         yield made
     finally:
-        subprocess.run(["ip", "link", "delete", near], capture_output=True, timeout=10)
+        subprocess.run(["ip", "link", "delete", near], capture_output=True, timeout=60)
         _ip("netns", "delete", name)
 
 
@@ -81,6 +81,6 @@ def _free_pair() -> tuple[str, str]:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
     return done.stdout

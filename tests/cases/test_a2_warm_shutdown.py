@@ -2,6 +2,7 @@
 
 import random
 import time
+from datetime import timedelta
 
 from ordering.model import State
 from tests.cases.brokers import both_brokers
@@ -16,7 +17,7 @@ def test_finished_during_shutdown_and_not_run_again(kit: Kit, scale: Scale) -> N
     seed = random.randrange(10**6)
     moments = random.Random(seed)
     kit.feeder()
-    kit.plan("a")
+    kit.plan("a", stop_grace=timedelta(seconds=60))
     releases = [kit.folder / f"release-{number}" for number in range(rounds)]
     items = [kit.add("a", "probe.wait_for", str(release)) for release in releases]
     for item, release in zip(items, releases, strict=True):

@@ -88,4 +88,4 @@ def end(container: subprocess.Popen[bytes]) -> None:
     if container.poll() is None:
         for child in psutil.Process(container.pid).children():
             child.kill()
-    container.wait(10)
+    container.wait(60)

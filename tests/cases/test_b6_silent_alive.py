@@ -56,12 +56,11 @@ def test_stopped_worker(kit: Kit, scale: Scale) -> None:
 
 
 def test_all_slots_busy(kit: Kit, scale: Scale) -> None:
-    seconds = scale.seconds(20, least=2)
     kit.up(slots=2)
-    items = []
+    release, items = kit.folder / "release", []
     for plan in ("a", "b", "c"):
         kit.plan(plan)
-        items.append(kit.add(plan, "probe.nap", seconds))
+        items.append(kit.add(plan, "probe.wait_for", str(release)))
     for item in items[:2]:
         kit.wait_start(item)
     callers = [threading.Thread(target=reconcile.reconcile, args=(kit.engine, process.alive)) for _ in range(4)]
@@ -69,8 +68,10 @@ def test_all_slots_busy(kit: Kit, scale: Scale) -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    still_running(kit, items[0], seconds / 2)
-    kit.wait_done(2 * seconds + 30)
+    still_running(kit, items[0], scale.seconds(10, least=1))
+    assert not kit.starts(items[2]), "all slots are busy"
+    release.touch()
+    kit.wait_done()
     assert [len(kit.starts(item)) for item in items] == [1, 1, 1]
     assert kit.sql("select count(*) from relevo.session where lost_at is not null")[0][0] == 0
     checks(kit)

@@ -55,7 +55,7 @@ def ctrl_c(started: Service) -> None:
 @pytest.mark.parametrize("stop", [to_main, ctrl_c])
 def test_body_ends_and_nothing_is_left_over(stack: Kit, scale: Scale, stop: Callable[[Service], None]) -> None:
     started = up(stack)
-    stack.plan("a")
+    stack.plan("a", stop_grace=timedelta(seconds=60))
     release = stack.folder / "release"
     item, behind = stack.add("a", "probe.wait_for", str(release)), stack.add("a", "probe.nap", 0)
     stack.wait_start(item)

@@ -34,7 +34,7 @@ def ctrl_c(worker: Service) -> None:
 @pytest.mark.parametrize("stop", [to_main, to_group, ctrl_c])
 def test_body_ends_within_the_grace_time(kit: Kit, scale: Scale, stop: Callable[[Service], None]) -> None:
     (worker,) = kit.up()
-    kit.plan("a")
+    kit.plan("a", stop_grace=timedelta(seconds=60))
     release = kit.folder / "release"
     item, behind = kit.add("a", "probe.wait_for", str(release)), kit.add("a", "probe.nap", 0)
     kit.wait_start(item)
@@ -73,7 +73,7 @@ def test_longer_than_the_grace_time_or_told_twice_is_marked_and_cut(kit: Kit, ho
     assert f"process {body.pid}" in (cut.error or "")
     assert (cut.attempts, cut.tries) == (1, 0), "a shutdown uses up no try"
     assert worker.wait(30) == 0
-    wait_until(lambda: body.pid not in kit.living(), 10, "the body is gone")
+    wait_until(lambda: body.pid not in kit.living(), 30, "the body is gone")
     assert kit.ends(item), "TERM comes first, so that a body can let go of what it holds"
     kit.worker()
     kit.retry(item, Edit(args=[0]))

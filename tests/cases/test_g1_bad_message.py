@@ -60,7 +60,7 @@ def test_the_seventh_kills_the_process(kit: Kit, stream: str, task: str) -> None
 
 def test_three_wait_and_the_others_do_not(kit: Kit, stream: str) -> None:
     kit.sql("update relevo.run set ended_at = now(), ended_as = 'paused' where ended_at is null")
-    delays = {2: 1.0, 4: 2.0, 6: 3.0}
+    delays = {2: 5.0, 4: 6.0, 6: 7.0}  # more than all the others need
     line = kit.add_many(
         stream, [NewItem("batch.all", args=[["retry", delays[n]] if n in delays else "ok"]) for n in range(20)], start=False
     )

@@ -65,7 +65,7 @@ def test_recycled_children_share_no_connection(tls: tuple[TlsProxy, str], kit: K
     wanted = lambda: {f"relevo session {pid}" for pid in worker.pool()}  # noqa: E731
     wait_until(lambda: set(sessions()) == wanted() and len(wanted()) == SLOTS, 30, "each child has a session, and nobody else")
     assert all(len(backends) == 1 for backends in sessions().values())
-    wait_until(lambda: len(kit.sql(BACKENDS)) <= FOR_WORKER + FOR_FEEDER, 10, lambda: f"few connections: {kit.sql(BACKENDS)}")
+    wait_until(lambda: len(kit.sql(BACKENDS)) <= FOR_WORKER + FOR_FEEDER, 30, lambda: f"few connections: {kit.sql(BACKENDS)}")
     assert proxy.handshakes >= len(bodies), "every session is one handshake of its own"
     broken = [line for line in kit.logs().splitlines() if BROKEN.search(line)]
     assert not broken, broken

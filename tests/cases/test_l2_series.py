@@ -39,7 +39,7 @@ def test_nothing_that_happens_makes_series(kit: Kit, scale: Scale) -> None:
     for name in names[1:]:
         wait_until(lambda: scraped("relevo_workers") == 1, 30, "one process is up")
         living.kill_all()
-        wait_until(lambda: scraped("relevo_workers") == 0, 20, "a dead worker is not up")
+        wait_until(lambda: scraped("relevo_workers") == 0, 30, "a dead worker is not up")
         living = kit.worker(1, name=name)
 
     # The one that runs when its worker is killed is interrupted and holds the line until it is decided.

@@ -33,7 +33,7 @@ def test_each_silence_is_heard(own_kit: Kit, own_postgres: Restartable, own_valk
         readyz = f"http://127.0.0.1:{port}/readyz"
 
         def readiness() -> str:
-            status: str = httpx.get(readyz, timeout=10, trust_env=False).json()["status"]
+            status: str = httpx.get(readyz, timeout=60, trust_env=False).json()["status"]
             return status
 
         wait_until(lambda: readiness() == "ready", 60, "everything is ready", pause=0.2)

@@ -75,7 +75,7 @@ def test_requeue_body_stops_itself_and_runs_elsewhere(kit: Kit) -> None:
     # Its process is seen to live meanwhile, so nothing is requeued before it has stopped its body.
     second = kit.wait_start(item, number=2)
     (end,) = [note for note in kit.ends(item) if note.attempt == 1]
-    assert cut_at < end.at < cut_at + 12, "its body would have gone on for 40 s"
+    assert cut_at < end.at < cut_at + 30, "its body would have gone on for 40 s"
     assert end.at < second.at
     assert second.pid != first.pid
     kit.wait_done()
@@ -99,6 +99,6 @@ def test_stop_while_postgres_is_away(kit: Kit) -> None:
     release.touch()
     wait_until(lambda: kit.ends(item), 15, "the body ends")
     worker.term()
-    assert worker.wait(10 + 8) == 0
+    assert worker.wait(10 + 30) == 0
     kit.wait_state(item, State.INTERRUPTED, seconds=15)
     checks(kit)

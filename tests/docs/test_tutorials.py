@@ -35,7 +35,7 @@ def test_what_the_tutorial_shows_is_what_happens(name: str, shell: Shell) -> Non
         assert wrong is None, wrong
         done += isinstance(step, Command)
     assert done > 15
-    until(lambda: len(running(shell.folder)) == 1, 15, "nothing is left to run but the reader's shell")
+    until(lambda: len(running(shell.folder)) == 1, 60, "nothing is left to run but the reader's shell")
 
 
 def running(folder: Path) -> list[int]:

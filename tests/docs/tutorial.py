@@ -139,5 +139,5 @@ class Shell:
         assert self._shell.stdin is not None
         assert self._shell.stdout is not None
         self._shell.stdin.close()
-        self._shell.wait(10)
+        self._shell.wait(60)
         self._shell.stdout.close()

@@ -47,13 +47,13 @@ def soft_kind(self: Any) -> str:
         return "not reached"
 
 
-@celery.task(bind=True, name="heart.limited", time_limit=1)
+@celery.task(bind=True, name="heart.limited", time_limit=3)
 def limited(self: Any) -> None:
     with body(self):
         time.sleep(0.2)
 
 
-@celery.task(bind=True, name="heart.limited_softly", soft_time_limit=1, time_limit=30)
+@celery.task(bind=True, name="heart.limited_softly", soft_time_limit=3, time_limit=60)
 def limited_softly(self: Any) -> None:
     with body(self):
         time.sleep(0.2)

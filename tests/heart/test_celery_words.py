@@ -30,7 +30,9 @@ def test_autoretry_waits_in_postgres_and_then_succeeds(up: Kit, line: str) -> No
     waiting = up.wait_state(item, State.WAITING, State.SUCCEEDED)
     if waiting.state is State.WAITING and waiting.attempts == 1:
         assert waiting.not_before is not None
-        assert up.messages() == 0
+        held = up.messages()
+        if up.item(item).state is State.WAITING:  # still, so it was while the broker was asked
+            assert held == 0
     assert up.wait_state(item, State.SUCCEEDED).result == 1
     assert up.outcomes(item) == ["failed", "succeeded"]
 

@@ -31,7 +31,7 @@ class Flower:
         if login:
             request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as answer:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

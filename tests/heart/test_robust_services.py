@@ -41,7 +41,7 @@ def test_a_plan_that_somebody_holds_starves_no_other(up: Kit, line: str) -> None
         holder.execute("select from relevo.plan where name = %s for update", (line,))
         up.sql("update relevo.item set not_before = now() where id = :held", held=held)
         wait_until(lambda: up.waiting("relevo feeder"), 15, "the feeder waits for the plan whose item is due")
-        up.wait_state(up.add(other, "probe.nap"), State.SUCCEEDED, seconds=15)
+        up.wait_state(up.add(other, "probe.nap"), State.SUCCEEDED)
         assert up.state(held) is State.WAITING
         holder.rollback()
     up.wait_state(held, State.SUCCEEDED)
@@ -57,7 +57,7 @@ def test_a_stranger_s_notification_harms_nobody(up: Kit, line: str) -> None:
 
 
 SESSIONS = "relevo session%"
-TWICE = 2.0  # seconds, of the limit of `heart.limited`
+LONGER = 4.0  # seconds, than the limit of `heart.limited`
 SLOW_CLAIM = """
     create function public.slow_claim() returns trigger language plpgsql as $$ begin
         perform pg_advisory_xact_lock(4242);
@@ -90,7 +90,7 @@ def claim_held(up: Kit, line: str, task: str) -> Iterator[int]:
 @pytest.mark.parametrize("task", ["heart.limited", "heart.limited_softly"])
 def test_a_time_limit_counts_no_wait_for_the_claim(up: Kit, line: str, task: str) -> None:
     with claim_held(up, line, task) as item:
-        time.sleep(TWICE)
+        time.sleep(LONGER)
     up.wait_state(item, State.SUCCEEDED, State.FAILED, State.INTERRUPTED)
     assert up.outcomes(item) == ["succeeded"]
 
@@ -100,7 +100,7 @@ def test_a_time_limit_counts_no_wait_for_the_record_of_the_end(up: Kit, line: st
         with claim_held(up, line, "heart.limited") as item:  # or its body of 0.2 s might end before the plan is held
             holder.execute("select from relevo.plan where name = %s for update", (line,))
         wait_until(lambda: up.ends(item), 15, "the body ends")
-        time.sleep(TWICE)
+        time.sleep(LONGER)
         assert up.waiting(SESSIONS) == 1
         holder.rollback()
     up.wait_state(item, State.SUCCEEDED, State.FAILED)

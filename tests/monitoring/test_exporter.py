@@ -217,12 +217,12 @@ def test_openmetrics_is_spoken_and_other_addresses_are_not_there(scraped: Scrape
     said = scraped.text(Accept="application/openmetrics-text; version=1.0.0")
     assert said.endswith("# EOF\n")
     assert "# TYPE relevo_attempts counter" in said
-    assert httpx.get(scraped.url, trust_env=False).text.startswith("Relevo's exporter")
-    assert httpx.get(f"{scraped.url}/healthz", trust_env=False).text == "ok\n"
-    assert httpx.get(f"{scraped.url}/else", trust_env=False).status_code == 404
-    refused = httpx.post(f"{scraped.url}/metrics", trust_env=False)
+    assert httpx.get(scraped.url, trust_env=False, timeout=30).text.startswith("Relevo's exporter")
+    assert httpx.get(f"{scraped.url}/healthz", trust_env=False, timeout=30).text == "ok\n"
+    assert httpx.get(f"{scraped.url}/else", trust_env=False, timeout=30).status_code == 404
+    refused = httpx.post(f"{scraped.url}/metrics", trust_env=False, timeout=30)
     assert (refused.status_code, refused.text) == (501, "Unsupported method ('POST').\n")
-    head = httpx.head(f"{scraped.url}/healthz", trust_env=False)
+    head = httpx.head(f"{scraped.url}/healthz", trust_env=False, timeout=30)
     assert (head.status_code, head.headers["content-length"], head.content) == (200, "3", b"")
 
 

@@ -12,7 +12,7 @@ WAITING = text("""
     select exists (select from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock' and state = 'active' and pid <> pg_backend_pid())
 """)
-DEADLINE = 20.0  # seconds
+DEADLINE = 60.0  # seconds
 
 
 def race(engine: Engine, first: Callable[[Connection], object], second: Callable[[Connection], T]) -> T:

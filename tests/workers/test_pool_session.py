@@ -106,7 +106,7 @@ def test_a_handler_whose_messages_all_have_their_verdict_is_not_stopped(
             end(engine, pool_session.transact(backend))
             pool_session._drop()
             pool_session._stop_if_requeued()
-        assert stopped == ["its session is lost and its item may be requeued elsewhere"]
+        assert set(stopped) == {"its session is lost and its item may be requeued elsewhere"}  # once more by the watch, on a slow machine
         outcomes.add(runs[0], Succeeded(None))
         pool_session.transact(lambda tx, _: finish.finish_all(tx, [Verdict(runs[0], Succeeded(None))]))
         before = list(stopped)

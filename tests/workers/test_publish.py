@@ -16,7 +16,7 @@ from tests.workers.worker_process import until
 from workers.publish import REST_SECONDS, BrokerUnavailable, Publisher
 
 BOUND = 3.0  # seconds, and a little for a machine that does other things too
-SLACK = 2.0
+SLACK = 4.0
 
 Through = Callable[[str], tuple[Proxy, str]]
 

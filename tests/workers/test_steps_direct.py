@@ -51,7 +51,7 @@ def test_another_thread_of_a_pool_process_has_no_steps(monkeypatch: pytest.Monke
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert told == ["direct.workflow: step() was called from another thread; call it where the body runs."]
     assert workflow.step("a", int) == 0
 
