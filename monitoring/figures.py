@@ -13,8 +13,8 @@ from ordering.model import DEFAULT_QUEUE
 from ordering.signals import Signals
 from ordering.tally import Total
 
-# The scrape's own bounds, within the few seconds that it has. Compiling a query costs more than to run it.
-SESSION = {"statement_timeout": "2500", "lock_timeout": "1000", "jit": "off"}
+# The scrape's own bounds, within the few seconds that it has.
+SESSION = {"statement_timeout": "2500", "lock_timeout": "1000"}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ SESSION_SETTINGS = {
     "statement_timeout": "30000",
     "lock_timeout": "15000",
     "idle_in_transaction_session_timeout": "60000",
+    "jit": "off",  # to compile the statement that counts what waits takes seconds of processor, and to run it some milliseconds
 }
 # Client side: the same bounds, so that a dead server is noticed and no call hangs.
 CONNECT = {

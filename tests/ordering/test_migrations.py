@@ -115,6 +115,15 @@ def test_any_form_of_the_url_is_accepted(database_url: str, scheme: str) -> None
     made.dispose()
 
 
+def test_no_statement_of_ours_is_compiled(database_url: str, engine: Engine) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as admin:
+        admin.execute(text(f'alter database "{make_url(database_url).database}" set jit = on'))
+    made = db.engine(database_url)
+    with made.connect() as tx:
+        assert tx.execute(text("show jit")).scalar_one() == "off"
+    made.dispose()
+
+
 def failing(times: int, state: str, answers: list[int]) -> Callable[[Connection], str]:
     def verb(tx: Connection) -> str:
         answers.append(len(answers))
