@@ -25,8 +25,10 @@ from workers.settings import Settings
 
 STOP_SECONDS = 5  # for calls under way when the server is told to stop
 CONNECTIONS = 1000  # of clients; more are answered 503
-#: Open ones beside those of clients that are served: those that are refused, as many as asyncio accepts before it looks at one, Postgres.
-FILES = listen.BACKLOG + 144
+#: Connections that asyncio accepts in one turn; it looks at them, and closes those that are too many, some turns later.
+ACCEPTED = 16
+#: Open ones beside those of clients that are served: those that are refused (100), those nobody has looked at yet, Postgres.
+FILES = 400
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(listen.BACKLOG)  # so many wait in the kernel, however few are accepted in one turn
         service.say_ready()
         self._looking = asyncio.ensure_future(self._look())
 
@@ -95,7 +99,7 @@ def configured(app: object, clients: int | None = None) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         limit_concurrency=clients or CONNECTIONS,
-        backlog=listen.BACKLOG,
+        backlog=ACCEPTED,  # which asyncio gives to the kernel, too: see `startup`
         timeout_keep_alive=15,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=problem.HEAD_LIMIT,
