@@ -93,10 +93,13 @@ class Proxy:
             writer.transport.abort()
 
     async def _close(self) -> None:
+        # What was accepted just now is a task that has not begun: cancelled, or without its server, it would close nothing.
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(10):
+            await asyncio.sleep(0)
         self._server.close()
         self.swallowing = False
-        for _ in range(10):  # what was accepted just now is a task that has not begun; cancelled, it would close nothing
-            await asyncio.sleep(0)
         await self._cut()
         current = asyncio.current_task()
         tasks = [task for task in asyncio.all_tasks() if task is not current]

@@ -36,5 +36,5 @@ def test_finished_during_shutdown_and_not_run_again(kit: Kit, scale: Scale) -> N
     kit.worker(1)
     wait_until(lambda: kit.messages() == 0, 15, "the broker is empty")
     assert [len(kit.starts(item)) for item in items] == [1] * rounds
-    assert kit.view("a").status == "drained"
+    wait_until(lambda: kit.view("a").status == "drained", 30, "the run ends")
     checks(kit)

@@ -32,5 +32,5 @@ def test_each_is_in_the_panel_once_and_the_next_one_runs(kit: Kit) -> None:
     assert all(line.reason and line.size is not None and len(line.preview.encode()) <= 200 for line in panel())
     assert worker.process.poll() is None
     assert kit.living() == pids
-    assert kit.messages() == 0
+    wait_until(lambda: kit.messages() == 0, 30, "the last message is acknowledged")
     checks(kit)

@@ -94,7 +94,7 @@ def test_many_sleepers_and_one_slot(kit: Kit, scale: Scale) -> None:
     sleepers = kit.add_many("trials", [NewItem("workflow.sleeper", [3 * 86_400])] * scale.rounds(500, least=40))
     asleep = "select count(*) from relevo.item where state = 'postponed'"
     wait_until(lambda: kit.sql(asleep)[0][0] == len(sleepers), 90, "all sleep")
-    assert kit.messages() == 0
+    wait_until(lambda: kit.messages() == 0, 30, "the last message is acknowledged")
     assert kit.sql("select 1 from relevo.dispatch where ended_at is null") == []
     kit.plan("daily")
     kit.wait_start(kit.add("daily", "probe.nap"))

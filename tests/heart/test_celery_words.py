@@ -30,9 +30,6 @@ def test_autoretry_waits_in_postgres_and_then_succeeds(up: Kit, line: str) -> No
     waiting = up.wait_state(item, State.WAITING, State.SUCCEEDED)
     if waiting.state is State.WAITING and waiting.attempts == 1:
         assert waiting.not_before is not None
-        held = up.messages()
-        if up.item(item).state is State.WAITING:  # still, so it was while the broker was asked
-            assert held == 0
     assert up.wait_state(item, State.SUCCEEDED).result == 1
     assert up.outcomes(item) == ["failed", "succeeded"]
 
@@ -120,6 +117,7 @@ def test_a_countdown_beyond_ten_years_is_ten_years(up: Kit, line: str) -> None:
     added = up.add(line, "heart.retries_in", 1e300)
     wait_until(lambda: up.outcomes(added) == ["failed"], 30, "the first try")
     item = up.wait_state(added, State.WAITING)
+    wait_until(lambda: up.messages() == 0, 30, "a retry waits in Postgres, and nothing of it in the broker")
     assert item.not_before is not None
     assert timedelta(days=3640) < item.not_before - datetime.now(UTC) < timedelta(days=3660)
 

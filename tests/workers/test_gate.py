@@ -32,7 +32,7 @@ def test_no_message_waits_behind_a_long_body(broker: str, start_workers: Workers
     pool.let_go()
     until(lambda: len(pool.bodies("end")) == 3 + len(sent), 30, "the long bodies have ended")
     assert {name: len(times) for name, times in pool.bodies("start").items()} == dict.fromkeys(starts, 1)
-    assert pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}
+    until(lambda: pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}, 30, "the last message is acknowledged")
     assert [process.poll() for process in processes] == [None, None]
 
 

@@ -23,7 +23,7 @@ def expect_refused(pool: Workers, names: list[str], push: Callable[[str], object
     pool.runs("valid:0")
     assert len(pool.notes("refused")) == len(names), "one record for each"
     assert list(pool.bodies("start")) == ["valid:0"]
-    assert pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}
+    until(lambda: pool.publisher.queue_sizes([pool.queue]) == {pool.queue: 0}, 30, "the last message is acknowledged")
     # Once for each connection: no message was taken for a lost connection.
     assert pool.log().count("Connected to") == 1
     for line in pool.notes("refused"):
