@@ -130,6 +130,7 @@ def run(listening: socket.socket, gathered: CollectorRegistry, ready: Callable[[
     serving = threading.Thread(target=server.serve_forever, name="exporter", daemon=True)
     serving.start()
     ready()
-    stopped.wait()
+    while not stopped.wait(1.0):  # not for ever: nothing is heard there of a signal that came just before
+        pass
     server.shutdown()
     server.server_close()

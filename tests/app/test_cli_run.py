@@ -156,8 +156,10 @@ def test_a_process_that_may_still_run_an_item_is_waited_for(both: Relevo, engine
 
     later = threading.Timer(1, let_go)
     later.start()
-    assert ok(both("repair-all", "second")) == "second: item 1 runs again.\n"
-    later.join()
+    try:
+        assert ok(both("repair-all", "second")) == "second: item 1 runs again.\n"
+    finally:
+        later.join()
 
 
 def test_a_plan_that_nobody_knows_is_refused(both: Relevo) -> None:

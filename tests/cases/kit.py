@@ -45,7 +45,7 @@ class Kit:
         self.folder = folder
         self.services: list[Service] = []
         self.added: list[int] = []
-        self.stop_patience = 30.0
+        self.stop_patience = 60.0
         self._notes = folder / "notes.jsonl"
         self._mark = servers.fresh_name("case")
         self._stack = ExitStack()
