@@ -15,6 +15,7 @@ from tests.app.boards import Line
 from tests.app.pages import alert, done, get, refused, region, sound, words
 from tests.app.web import serving
 from tests.ordering import acts
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -115,7 +116,12 @@ def test_many_plans_come_in_pages(empty: Engine) -> None:
         second = get(client, "/?after=plan-23")
         assert 'href="/plans/plan-29"' in region(second, "plans")
         assert "More plans" not in second
-        assert "30 plans" in words(region(first, "signals"))
+
+        def signals() -> str:  # read beside the pages: one that is asked for before they are there has none
+            page = get(client, "/")
+            return words(region(page, "signals")) if 'id="signals"' in page else ""
+
+        wait_until(lambda: "30 plans" in signals(), 30, "the figures of all plans")
         found = get(client, "/?text=plan-17")
         assert region(found, "plans").count("<article") == 1
         assert "No plan here" in get(client, "/?text=nothing+like+that")
