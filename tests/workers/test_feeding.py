@@ -1,6 +1,7 @@
 """What cannot be published holds up nothing else: one queue's fault is its own, and a broker that is away is waited for once."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from uuid import uuid4
 
 import pytest
@@ -37,26 +38,24 @@ def dispatch(queue: str) -> Dispatch:
 
 
 def test_a_queue_that_is_refused_holds_up_no_other(broker: str, queue: str, refused_queue: str, caplog: pytest.LogCaptureFixture) -> None:
-    publisher = Publisher(Celery("test", broker=broker))
     wrong = [dispatch(refused_queue) for _ in range(5)]
     right = [dispatch(queue) for _ in range(3)]
-    assert feeding.publish(publisher, [*wrong, *right]) == [each.id for each in right]
+    with closing(Publisher(Celery("test", broker=broker))) as publisher:
+        assert feeding.publish(publisher, [*wrong, *right]) == [each.id for each in right]
+        assert publisher.queue_sizes([refused_queue, queue]) == {queue: 3}
     assert "is refused" in caplog.text
     assert [record.levelname for record in caplog.records if record.name.startswith("workers.")] == ["WARNING"]
-    assert publisher.queue_sizes([refused_queue, queue]) == {queue: 3}
-    publisher.close()
 
 
 def test_a_broker_that_is_away_is_waited_for_once(broker_url: str, queue: str) -> None:
     parts = parse_url(broker_url)
-    with proxy((parts["hostname"], parts["port"])) as between:
-        publisher = Publisher(
-            Celery("test", broker=broker_url.replace(f"{parts['hostname']}:{parts['port']}", f"127.0.0.1:{between.port}"))
-        )
+    with ExitStack() as stack:
+        between = stack.enter_context(proxy((parts["hostname"], parts["port"])))
+        through = broker_url.replace(f"{parts['hostname']}:{parts['port']}", f"127.0.0.1:{between.port}")
+        publisher = stack.enter_context(closing(Publisher(Celery("test", broker=through))))
         assert len(feeding.publish(publisher, [dispatch(queue)])) == 1
         between.swallowing = True
         with Stopwatch() as watch:
             for _ in range(20):  # as many plans in one round
                 assert feeding.publish(publisher, [dispatch(queue), dispatch(queue)]) == []
         assert watch.seconds < 10
-        publisher.close()

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 import redis
@@ -21,11 +22,19 @@ SLACK = 4.0
 Through = Callable[[str], tuple[Proxy, str]]
 
 
+Publishing = Callable[[str], Publisher]
+
+
 @pytest.fixture
-def publisher(broker: str) -> Iterator[Publisher]:
-    made = Publisher(Celery("test", broker=broker))
-    yield made
-    made.close()
+def publishing() -> Iterator[Publishing]:
+    """Called with the broker's URL: a publisher, closed when the test has ended, however it does."""
+    with ExitStack() as stack:
+        yield lambda url: stack.enter_context(closing(Publisher(Celery("test", broker=url))))
+
+
+@pytest.fixture
+def publisher(broker: str, publishing: Publishing) -> Publisher:
+    return publishing(broker)
 
 
 def send(publisher: Publisher, queue: str, dispatch_id: str = "1") -> None:
@@ -78,8 +87,8 @@ def test_sizes_count_what_is_there(publisher: Publisher, queue: str) -> None:
     assert publisher.queue_sizes([queue, missing, queue]) == {queue: 3, missing: 0}
 
 
-def test_sizes_count_what_is_unacknowledged_on_redis(broker_url: str, queue: str) -> None:
-    publisher = Publisher(Celery("test", broker=broker_url))
+def test_sizes_count_what_is_unacknowledged_on_redis(broker_url: str, queue: str, publishing: Publishing) -> None:
+    publisher = publishing(broker_url)
     client = redis.Redis.from_url(broker_url)
     try:
         for number, route in enumerate([queue, queue, "another"]):
@@ -90,22 +99,21 @@ def test_sizes_count_what_is_unacknowledged_on_redis(broker_url: str, queue: str
         assert publisher.queue_sizes([queue, "another", "none"]) == {queue: 4, "another": 1, "none": 0}
     finally:
         client.close()
-        publisher.close()
 
 
 @pytest.mark.parametrize("scheme", ["redis://127.0.0.1:{}/0", "amqp://guest:guest@127.0.0.1:{}//"])
-def test_a_broker_that_is_not_there_is_said_at_once(scheme: str) -> None:
+def test_a_broker_that_is_not_there_is_said_at_once(scheme: str, publishing: Publishing) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        publisher = Publisher(Celery("test", broker=scheme.format(unused.getsockname()[1])))
+        publisher = publishing(scheme.format(unused.getsockname()[1]))
         assert "refused" in refused(publisher, "q")
         assert "refused" in refused(publisher, "q", lambda made, queue: made.queue_sizes([queue]))
 
 
-def test_a_broker_that_swallows_everything_is_given_up(broker: str, through_proxy: Through, queue: str) -> None:
+def test_a_broker_that_swallows_everything_is_given_up(broker: str, through_proxy: Through, queue: str, publishing: Publishing) -> None:
     """With a kept connection and without one; afterwards the next call works."""
     between, url = through_proxy(broker)
-    publisher = Publisher(Celery("test", broker=url))
+    publisher = publishing(url)
     send(publisher, queue)
     between.swallowing = True
     refused(publisher, queue)
@@ -114,33 +122,32 @@ def test_a_broker_that_swallows_everything_is_given_up(broker: str, through_prox
     between.swallowing = False
     until(lambda: works(publisher, queue), REST_SECONDS + 15, "the broker is asked again")
     assert publisher.queue_sizes([queue])[queue] >= 2
-    publisher.close()
 
 
-def test_a_connection_that_died_meanwhile_is_replaced_unnoticed(broker: str, through_proxy: Through, queue: str) -> None:
+def test_a_connection_that_died_meanwhile_is_replaced_unnoticed(
+    broker: str, through_proxy: Through, queue: str, publishing: Publishing
+) -> None:
     between, url = through_proxy(broker)
-    publisher = Publisher(Celery("test", broker=url))
+    publisher = publishing(url)
     for number in range(1, 4):
         send(publisher, queue)
         between.cut()
         assert publisher.queue_sizes([queue]) == {queue: number}
         between.cut()
-    publisher.close()
 
 
-def test_a_deleted_queue_is_declared_again(rabbit_url: str, queue: str) -> None:
-    publisher = Publisher(Celery("test", broker=rabbit_url))
+def test_a_deleted_queue_is_declared_again(rabbit_url: str, queue: str, publishing: Publishing) -> None:
+    publisher = publishing(rabbit_url)
     send(publisher, queue)
     servers.delete_queues(rabbit_url, queue)
     send(publisher, queue)
     assert publisher.queue_sizes([queue]) == {queue: 1}
-    publisher.close()
 
 
-def test_an_alarm_is_named(rabbit_url: str, through_proxy: Through, queue: str) -> None:
+def test_an_alarm_is_named(rabbit_url: str, through_proxy: Through, queue: str, publishing: Publishing) -> None:
     """RabbitMQ says `connection.blocked` and then reads nothing more; here the proxy does the second part."""
     between, url = through_proxy(rabbit_url)
-    publisher = Publisher(Celery("test", broker=url))
+    publisher = publishing(url)
     send(publisher, queue)
     wire = publisher._wire
     assert wire is not None
@@ -149,7 +156,6 @@ def test_an_alarm_is_named(rabbit_url: str, through_proxy: Through, queue: str) 
     assert "memory or disk alarm" in refused(publisher, queue)
     between.swallowing = False
     send(publisher, queue)
-    publisher.close()
 
 
 def test_parent_and_child_have_a_connection_each(publisher: Publisher, queue: str) -> None:
@@ -172,8 +178,8 @@ def test_parent_and_child_have_a_connection_each(publisher: Publisher, queue: st
     assert publisher.queue_sizes([queue]) == {queue: 102}
 
 
-def test_a_redis_that_may_evict_is_warned_of(broker_url: str) -> None:
-    publisher = Publisher(Celery("test", broker=broker_url))
+def test_a_redis_that_may_evict_is_warned_of(broker_url: str, publishing: Publishing) -> None:
+    publisher = publishing(broker_url)
     assert publisher.policy_warning() is None
     client = redis.Redis.from_url(broker_url)
     before = client.config_get("maxmemory-policy")["maxmemory-policy"]
@@ -186,17 +192,15 @@ def test_a_redis_that_may_evict_is_warned_of(broker_url: str) -> None:
     finally:
         client.config_set("maxmemory-policy", str(before))
         client.close()
-        publisher.close()
 
 
-def test_rabbitmq_never_evicts(rabbit_url: str) -> None:
-    publisher = Publisher(Celery("test", broker=rabbit_url))
+def test_rabbitmq_never_evicts(rabbit_url: str, publishing: Publishing) -> None:
+    publisher = publishing(rabbit_url)
     assert publisher.policy_warning() is None
-    publisher.close()
 
 
-def test_a_full_redis_is_said_in_one_sentence(broker_url: str, queue: str) -> None:
-    publisher = Publisher(Celery("test", broker=broker_url))
+def test_a_full_redis_is_said_in_one_sentence(broker_url: str, queue: str, publishing: Publishing) -> None:
+    publisher = publishing(broker_url)
     client = redis.Redis.from_url(broker_url)
     try:
         client.config_set("maxmemory", "1")
@@ -205,4 +209,3 @@ def test_a_full_redis_is_said_in_one_sentence(broker_url: str, queue: str) -> No
         client.config_set("maxmemory", "0")
         client.close()
     send(publisher, queue)
-    publisher.close()
