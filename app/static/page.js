@@ -96,15 +96,20 @@ let failed = () => {};
 /** Call back when the page could not be had. */
 export const onFailure = listener => { failed = listener; };
 
+const here = () => location.pathname + location.search;
+
 async function look() {
   timer = 0;
   looking = true;
   last = performance.now();
   const number = ticket();
+  const address = here();
   try {
-    const answer = await ask(location.href);
+    const answer = await ask(address);
     if (!signedOut(answer)) {
-      if (answer.ok && isPage(answer)) show(await answer.text(), number);
+      const html = answer.ok && isPage(answer) ? await answer.text() : null;
+      if (address !== here()) again = true; // meanwhile another address is shown: more rows, a filter
+      else if (html !== null) show(html, number);
       else failed();
     }
   } catch {
