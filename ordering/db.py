@@ -27,6 +27,14 @@ SESSION_SETTINGS = {
     "statement_timeout": "30000",
     "lock_timeout": "15000",
     "idle_in_transaction_session_timeout": "60000",
+    # What a server, a database or a role may say otherwise, and the statements and the driver take for given.
+    "default_transaction_isolation": r"read\ committed",
+    "datestyle": "ISO,MDY",
+    "intervalstyle": "postgres",
+    "timezone": "UTC",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
     "jit": "off",  # to compile the statement that counts what waits takes seconds of processor, and to run it some milliseconds
 }
 # Client side: the same bounds, so that a dead server is noticed and no call hangs.

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -105,23 +106,45 @@ def test_what_is_no_url_of_postgres_is_refused_by_name(url: str) -> None:
     assert str(refusal.value).endswith(".")
 
 
+#: What our sessions say, as Postgres shows it.
+OURS = {name: value.replace("\\", "").replace(",", ", ") for name, value in db.SESSION_SETTINGS.items()}
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_any_form_of_the_url_is_accepted(database_url: str, scheme: str) -> None:
     made = db.engine(make_url(database_url).set(drivername=scheme).render_as_string(False))
     with made.connect() as tx:
         assert tx.execute(text("show application_name")).scalar_one() == "relevo"
-        for name, value in db.SESSION_SETTINGS.items():
-            assert tx.execute(text("select setting from pg_settings where name = :name"), {"name": name}).scalar_one() in (value, "0")
+        for name, value in OURS.items():
+            assert tx.execute(text("select setting from pg_settings where lower(name) = :name"), {"name": name}).scalar_one() in (value, "0")
     made.dispose()
 
 
-def test_no_statement_of_ours_is_compiled(database_url: str, engine: Engine) -> None:
+OTHERWISE = {
+    "default_transaction_isolation": "serializable",
+    "datestyle": "SQL, DMY",
+    "intervalstyle": "sql_standard",
+    "timezone": "Pacific/Chatham",
+    "extra_float_digits": "-5",
+    "standard_conforming_strings": "off",
+    "transform_null_equals": "on",
+    "jit": "on",
+}
+
+
+def test_what_a_database_says_of_its_sessions_is_not_said_of_ours(database_url: str, engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as admin:
-        admin.execute(text(f'alter database "{make_url(database_url).database}" set jit = on'))
+        for name, value in OTHERWISE.items():
+            assert OURS[name] != value
+            admin.execute(text(f"""alter database "{make_url(database_url).database}" set {name} = '{value}'"""))
     made = db.engine(database_url)
-    with made.connect() as tx:
-        assert tx.execute(text("show jit")).scalar_one() == "off"
-    made.dispose()
+    try:
+        with made.begin() as tx:
+            for name in OTHERWISE:
+                assert tx.execute(text("select current_setting(:name)"), {"name": name}).scalar_one() == OURS[name]
+            assert plan(tx, "line").keep == timedelta(days=30)
+    finally:
+        made.dispose()
 
 
 def failing(times: int, state: str, answers: list[int]) -> Callable[[Connection], str]:
