@@ -20,7 +20,7 @@ from app.home import Home, PlatformError, made_record
 from app.servicelog import ServiceLog
 from app.supervise import UNKILLABLE, ServiceFailed, StopAsked, Supervisor
 from ordering import db
-from ordering.errors import DatabaseUnreachable, RelevoError, UnknownSchema
+from ordering.errors import DatabaseUnreachable, Invalid, RelevoError, UnknownSchema
 from workers import process
 from workers.settings import Settings, SettingsError
 
@@ -130,7 +130,7 @@ class Platform:
             db.migrate(self._database_url())
         except DatabaseUnreachable as error:
             raise StartFailed(str(error)) from error
-        except UnknownSchema as error:
+        except (Invalid, UnknownSchema) as error:
             raise StartFailed(str(error), 2) from error
         except DBAPIError as error:
             raise StartFailed(f"The database refuses Relevo's schema: {db.said(error)}.") from error

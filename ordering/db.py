@@ -40,6 +40,7 @@ SESSION_SETTINGS = {
 # Client side: the same bounds, so that a dead server is noticed and no call hangs.
 CONNECT = {
     "connect_timeout": 3,
+    "client_encoding": "utf8",  # whatever PGCLIENTENCODING or the database says
     "keepalives": 1,
     "keepalives_idle": 1,
     "keepalives_interval": 1,
@@ -140,7 +141,8 @@ def transact(where: Engine | Connection, verb: Callable[[Connection], T]) -> T:
 def migrate(url: str) -> None:
     """Bring the schema `relevo` to the newest version. Any number of callers at once; the others wait for the first.
 
-    Raises DatabaseUnreachable if Postgres does not answer, UnknownSchema if a newer release was here.
+    Raises DatabaseUnreachable if Postgres does not answer, Invalid if the database cannot hold every text, UnknownSchema if a newer
+    release was here.
     """
     # Costly, and no service needs it: 0.15 s of processor for each that starts.
     from alembic import command
@@ -154,6 +156,9 @@ def migrate(url: str) -> None:
     with reachable(), owner.begin() as tx:
         # One migrator at a time; 0x72656c76 is 'relv'.
         tx.execute(text("select pg_advisory_xact_lock(x'72656c76'::integer, 0)"))
+        encoding = tx.execute(text("show server_encoding")).scalar_one()
+        if encoding != "UTF8":
+            raise Invalid("RELEVO_DATABASE_URL", f"names a database whose encoding is {encoding}; create one with encoding 'UTF8'.")
         tx.execute(text("create schema if not exists relevo"))
         config.attributes["connection"] = tx
         try:

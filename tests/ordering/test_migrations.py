@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Connection, Engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from ordering import db
-from ordering.errors import DatabaseUnreachable, Invalid, UnknownSchema
+from ordering import db, schema
+from ordering.errors import DatabaseUnreachable, Invalid, NotMigrated, UnknownSchema
+from tests import servers
 from tests.ordering.acts import ACTOR, order, plan, put
 
 OBJECTS = """
@@ -74,6 +75,26 @@ def test_everything_lives_in_the_schema_relevo(database_url: str) -> None:
         assert connection.execute("select version_num from relevo.alembic_version").fetchall()
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused_by_its_encoding(server_url: str, encoding: str) -> None:
+    with servers.database(server_url, encoding=encoding) as url:
+        with pytest.raises(Invalid) as refusal:
+            db.migrate(url)
+        said = f"RELEVO_DATABASE_URL: names a database whose encoding is {encoding}; create one with encoding 'UTF8'."
+        assert str(refusal.value) == said
+        refused = db.engine(url, pooled=False)
+        with pytest.raises(NotMigrated):
+            schema.check_at(refused)
+
+
+def test_no_encoding_of_the_callers_environment_counts(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    made = db.engine(database_url)
+    with made.begin() as tx:
+        assert plan(tx, "line", title="ü€😀").title == "ü€😀"
+    made.dispose()
+
+
 def test_a_users_own_tables_of_the_same_names_are_left_alone(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         for name in ("item", "event", "plan", "alembic_version"):
@@ -115,8 +136,9 @@ def test_any_form_of_the_url_is_accepted(database_url: str, scheme: str) -> None
     made = db.engine(make_url(database_url).set(drivername=scheme).render_as_string(False))
     with made.connect() as tx:
         assert tx.execute(text("show application_name")).scalar_one() == "relevo"
+        said = text("select setting from pg_settings where lower(name) = :name")
         for name, value in OURS.items():
-            assert tx.execute(text("select setting from pg_settings where lower(name) = :name"), {"name": name}).scalar_one() in (value, "0")
+            assert tx.execute(said, {"name": name}).scalar_one() in (value, "0")
     made.dispose()
 
 
