@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from ordering.errors import DatabaseUnreachable, Invalid, UnknownSchema
+
+if TYPE_CHECKING:
+    import psycopg
 
 T = TypeVar("T")
 RETRIED = {"40001", "40P01"}  # serialization_failure, deadlock_detected
@@ -27,6 +31,7 @@ SESSION_SETTINGS = {
     "statement_timeout": "30000",
     "lock_timeout": "15000",
     "idle_in_transaction_session_timeout": "60000",
+    "idle_session_timeout": "0",  # a session is idle while its body runs, and the platform while nothing is to be done
     # What a server, a database or a role may say otherwise, and the statements and the driver take for given.
     "default_transaction_isolation": r"read\ committed",
     "datestyle": "ISO,MDY",
@@ -37,6 +42,8 @@ SESSION_SETTINGS = {
     "transform_null_equals": "off",
     "jit": "off",  # to compile the statement that counts what waits takes seconds of processor, and to run it some milliseconds
 }
+# What libpq finds in these variables it says behind all that a connection asks for.
+FROM_ENVIRONMENT = {"PGTZ": "timezone", "PGDATESTYLE": "datestyle"}
 # Client side: the same bounds, so that a dead server is noticed and no call hangs.
 CONNECT = {
     "connect_timeout": 3,
@@ -62,12 +69,22 @@ def engine(url: str, *, name: str = "relevo", pooled: bool = True, settings: dic
         raise Invalid("RELEVO_DATABASE_URL", f"names {parsed.get_backend_name()!r}; only postgresql:// is supported.")
     options = " ".join(f"-c {key}={value}" for key, value in {**SESSION_SETTINGS, **(settings or {})}.items())
     pool: type[Pool] = QueuePool if pooled else NullPool
-    return create_engine(
+    made = create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         poolclass=pool,
         connect_args={**CONNECT, "options": options, "application_name": name},
         **({"pool_pre_ping": True, "pool_timeout": 5} if pooled else {}),
     )
+    if not FROM_ENVIRONMENT.keys().isdisjoint(os.environ):
+        event.listen(made, "connect", _say_again)
+    return made
+
+
+def _say_again(connection: psycopg.Connection[Any], _: object) -> None:
+    connection.autocommit = True
+    for name in FROM_ENVIRONMENT.values():
+        connection.execute(f"set {name} to {SESSION_SETTINGS[name]}".encode())
+    connection.autocommit = False
 
 
 def sqlstate(error: BaseException) -> str:

@@ -87,12 +87,16 @@ def test_a_database_that_cannot_hold_every_text_is_refused_by_its_encoding(serve
             schema.check_at(refused)
 
 
-def test_no_encoding_of_the_callers_environment_counts(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+def test_what_the_callers_environment_says_of_sessions_is_not_said_of_ours(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGCLIENTENCODING": "SQL_ASCII", "PGTZ": "Pacific/Chatham", "PGDATESTYLE": "German"}.items():
+        monkeypatch.setenv(name, value)
     made = db.engine(database_url)
-    with made.begin() as tx:
-        assert plan(tx, "line", title="ü€😀").title == "ü€😀"
-    made.dispose()
+    try:
+        with made.begin() as tx:
+            assert plan(tx, "line", title="ü€😀").title == "ü€😀"
+            assert tx.execute(text("select now()")).scalar_one().tzname() == "UTC"
+    finally:
+        made.dispose()
 
 
 def test_a_users_own_tables_of_the_same_names_are_left_alone(empty_database_url: str) -> None:
@@ -143,6 +147,7 @@ def test_any_form_of_the_url_is_accepted(database_url: str, scheme: str) -> None
 
 
 OTHERWISE = {
+    "idle_session_timeout": "1000",
     "default_transaction_isolation": "serializable",
     "datestyle": "SQL, DMY",
     "intervalstyle": "sql_standard",
