@@ -123,11 +123,16 @@ def run(app: object, listening: socket.socket, look: Callable[[], Coroutine[Any,
     """Serve `app` on the socket until a signal asks for the end; `look` is called once it serves."""
     # uvicorn's own lines say nothing that ours do not.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    # uvicorn raises the signal again once it has stopped, for whoever handled it before.
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    server = Server(configured(app, served()), look)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # Until uvicorn handles them itself; it raises the signal again once it has stopped, for whoever handled it before.
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         logger.info("Serving at %s", listen.url_of(listening))
-        asyncio.run(Server(configured(app, served()), look).serve([listening]))
+        asyncio.run(server.serve([listening]))
         logger.info("Stopped serving")
     finally:
         for number, handler in before.items():

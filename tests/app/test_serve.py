@@ -226,6 +226,23 @@ def test_a_taken_port_ends_the_command_with_2(env: dict[str, str], tmp_path: Pat
     assert b"somebody listens already" in done.stderr
 
 
+TOLD_EARLY = """
+import signal, socket
+from app import serve
+
+async def nothing(*_):
+    pass
+
+serve.logger.info = lambda *_: signal.raise_signal(signal.SIGTERM)  # it says that it serves, and that it has stopped
+serve.run(nothing, socket.create_server(("127.0.0.1", 0)), nothing)
+"""
+
+
+def test_told_to_end_before_it_serves_it_ends(env: dict[str, str], tmp_path: Path) -> None:
+    with program("-c", TOLD_EARLY, env=env, cwd=tmp_path) as running:
+        assert running.ends(60) == 0
+
+
 def test_a_package_app_of_the_users_is_not_ours(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "__init__.py").write_text("raise SystemExit('not mine')\n")
