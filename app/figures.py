@@ -21,6 +21,7 @@ SECONDS = 5.0  # that the figures of one look are good for; as often as a stream
 OLDEST = 30.0  # seconds; older ones are waited for a little
 PATIENCE, FIRST = 0.15, 1.5  # seconds, which is more than small plans take; for the first page of a server
 STOP = 2.0  # seconds
+UNREAD = "The figures around the pages could not be read: %s"
 SHOWN = 12  # plans whose past is read
 
 
@@ -53,7 +54,7 @@ class Shared:
         found = self._found
         age = float("inf") if found is None else time.monotonic() - found[0]
         if age > (0 if acted else SECONDS):
-            self._refresh().join(FIRST if found is None else PATIENCE if acted or age > OLDEST else 0)
+            self._refresh(FIRST if found is None else PATIENCE if acted or age > OLDEST else 0)
         return None if self._found is None else self._found[1]
 
     def stop(self) -> None:
@@ -63,12 +64,18 @@ class Shared:
         if reading is not None:
             reading.join(STOP)
 
-    def _refresh(self) -> threading.Thread:
+    def _refresh(self, patience: float) -> None:
         with self._lock:
             if self._reading is None or not self._reading.is_alive():
-                self._reading = threading.Thread(target=self._read, name="figures", daemon=True)
-                self._reading.start()
-            return self._reading
+                reading = threading.Thread(target=self._read, name="figures", daemon=True)
+                try:
+                    reading.start()
+                except RuntimeError as error:  # no thread is to be had: the figures grow old
+                    logger.warning(UNREAD, db.said(error))
+                    return
+                self._reading = reading
+            reading = self._reading
+        reading.join(patience)
 
     def _read(self) -> None:
         begun = time.monotonic()
@@ -76,7 +83,7 @@ class Shared:
             with self._engine.connect() as connection:
                 self._found = (begun, db.transact(connection, _read))
         except SQLAlchemyError as error:  # whoever asks for a page hears of it; the figures grow old
-            logger.warning("The figures around the pages could not be read: %s", db.said(error))
+            logger.warning(UNREAD, db.said(error))
 
 
 def _read(tx: Connection) -> Figures:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 #: The file is kept at this size, in bytes, with as much again of what came before.
 FILE_LIMIT = 10_000_000
@@ -68,12 +68,17 @@ class ServiceLog:
         try:
             told = json.loads(line)
             if isinstance(told, dict):
-                return json.dumps({"service": service} | told)
+                return _json({"service": service} | told)
         except (ValueError, RecursionError):
             pass  # a text, or nested too deeply to be looked into
-        return json.dumps({"service": service, "time": now.isoformat(), "message": line}, ensure_ascii=False)
+        return _json({"service": service, "time": now.isoformat(), "message": line})
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
             self._handler.handle(logging.LogRecord("relevo", logging.INFO, "", 0, line, None, None))
         self._handler.close()
+
+
+def _json(told: dict[str, Any]) -> str:
+    # Half a surrogate pair becomes the escape that JSON has for it.
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()

@@ -21,7 +21,7 @@ from monitoring.collector import Figured
 
 logger = logging.getLogger(__name__)
 SLOWEST_CLIENT = 10  # seconds without a byte until a client is given up
-CLIENTS = 50  # connections, each with a thread; one more takes the place of the oldest
+CLIENTS = 50  # connections, each with a thread; one more takes the place of the one that has asked for nothing for the longest time
 PAGE = b"Relevo's exporter. The figures are at /metrics.\n"
 
 
@@ -35,7 +35,7 @@ class Exporter(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listening
         self.registry = registry
-        self._clients = dict[socket.socket, None]()  # oldest first
+        self._clients = dict[socket.socket, None]()  # the one that has asked for nothing for the longest time first
         self._lock = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -43,11 +43,17 @@ class Exporter(ThreadingHTTPServer):
         with self._lock:
             self._clients[request] = None
             if len(self._clients) > CLIENTS:
-                oldest = next(iter(self._clients))
-                del self._clients[oldest]
+                idlest = next(iter(self._clients))
+                del self._clients[idlest]
                 with suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
+                    idlest.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
         super().process_request(request, client_address)
+
+    def asked(self, request: socket.socket) -> None:
+        """Something is asked for on this connection: a scraper keeps its own for days."""
+        with self._lock:
+            if request in self._clients:
+                self._clients[request] = self._clients.pop(request)
 
     def shutdown_request(self, request: Any) -> None:
         """Close the connection, also where it got no thread."""
@@ -71,6 +77,7 @@ class Scrape(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The figures, in the format that the scraper prefers."""
+        self.server.asked(self.connection)
         match urlsplit(self.path).path:
             case "/metrics":
                 try:

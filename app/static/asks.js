@@ -3,8 +3,6 @@
 
 import { dropParameters, fetched } from './page.js';
 
-let asked = 0; // dialogs so far
-
 /** The dialog of a page, taken out of it; null if it has none. */
 export function taken(sent) {
   const around = sent.getElementById('scrim');
@@ -36,11 +34,9 @@ export function open(dialog) {
 
 /** Fetch the page at `url` and open its dialog; go there if it has none. */
 export async function openAt(url) {
-  const mine = ++asked;
-  const answer = await fetched(url);
-  if (!answer) return;
-  const dialog = taken(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-  if (mine !== asked) return; // another one is asked for since
+  const page = await fetched(url, 'dialog');
+  if (!page) return;
+  const dialog = taken(new DOMParser().parseFromString(page.html, 'text/html'));
   if (dialog) open(dialog);
   else location.assign(url);
 }

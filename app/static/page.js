@@ -9,6 +9,7 @@ import { announce, unanswered } from './notice.js';
 const PAUSE = 1000; // ms between two looks
 const PATIENCE = 20000; // ms for an answer
 
+const asked = { page: 0, dialog: 0 }; // how often so far
 let tickets = 0; // one for each answer to come
 let shown = 0; // that of what is on the page
 let kept = ''; // the page that was sent last
@@ -34,15 +35,17 @@ export function signedOut(answer) {
   return out;
 }
 
-/** The answer with the page at `url`; null where that is not to be had, which is said or shown. */
-export async function fetched(url) {
+/** The page at `url`, {url, html}; null where it is not to be had, which is said or shown, or another `what` was asked for since. */
+export async function fetched(url, what) {
+  const mine = ++asked[what];
   try {
     const answer = await ask(url);
-    if (signedOut(answer)) return null;
-    if (isPage(answer) && answer.ok) return answer;
+    const html = isPage(answer) && answer.ok ? await answer.text() : null;
+    if (mine !== asked[what] || signedOut(answer)) return null;
+    if (html !== null) return { url: answer.url, html };
     location.assign(url);
   } catch {
-    unanswered();
+    if (mine === asked[what]) unanswered();
   }
   return null;
 }

@@ -5,7 +5,6 @@ import { answered, refused, told, unanswered } from './notice.js';
 import { ask, fetched, isPage, show, signedOut, soon, ticket } from './page.js';
 
 const sending = new WeakSet(); // forms that wait for their answer
-let visits = 0;
 let posting = 0; // acts that wait for theirs; a page is left only after they are done
 
 /** Whether an act is under way. */
@@ -51,13 +50,10 @@ export async function post(action, fields, { dialog = null, settle = () => {} } 
 /** Show another address of this page: a filter, more rows. */
 export async function visit(url, { push = true } = {}) {
   const number = ticket();
-  const mine = ++visits;
-  const answer = await fetched(url);
-  if (!answer) return;
-  const html = await answer.text();
-  if (mine !== visits) return; // somewhere else is asked for since
-  if (push) history.pushState(null, '', answer.url);
-  show(html, number, { mine: true });
+  const page = await fetched(url, 'page');
+  if (!page) return;
+  if (push) history.pushState(null, '', page.url);
+  show(page.html, number, { mine: true });
 }
 
 function busy(button, form) {

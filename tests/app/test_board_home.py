@@ -1,5 +1,6 @@
 """The overview: what waits for a person, a card per plan, pages of many plans, a new plan, run-all and repair-all of several."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,3 +159,19 @@ def test_run_all_and_repair_all_of_several(http_engine: Engine, tmp_path: Path) 
         done(client, "/repair-all", {"plan": names[0], "back": "/"})
         with http_engine.begin() as tx:
             assert acts.state(tx, broken) is State.WAITING
+
+
+def test_a_moment_without_threads_costs_a_page_its_figures_alone(empty: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, refused = threading.Thread.start, list[str]()
+
+    def starting(thread: threading.Thread) -> None:
+        if thread.name == "figures" and not refused:
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    with serving(empty) as client:
+        assert 'id="signals"' not in get(client, "/")
+        assert refused
+        wait_until(lambda: 'id="signals"' in get(client, "/"), 30, "the figures are there")

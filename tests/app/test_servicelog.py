@@ -64,3 +64,10 @@ def test_what_a_service_says_takes_nothing_down(tmp_path: Path, line: str) -> No
     (told,) = map(json.loads, file.read_text().splitlines())
     assert told["service"] == "worker"
     assert told.get("message") == line or told["half"] == "\ud800"
+
+
+def test_a_json_line_keeps_its_letters(tmp_path: Path) -> None:
+    file = tmp_path / "relevo.log"
+    with logged(file, as_json=True) as log:
+        log.said("worker", '{"event": "añadido 😀"}')
+    assert file.read_text(encoding="utf-8") == '{"service": "worker", "event": "añadido 😀"}\n'

@@ -247,6 +247,29 @@ def test_a_crowd_that_asks_for_nothing_is_bounded_and_shuts_nobody_out(scraped: 
         assert idle[-1].recv(15) == b"HTTP/1.1 200 OK"
 
 
+def test_a_scraper_s_own_connection_is_kept_before_a_crowd(scraped: Scraped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "CLIENTS", 3)
+    address = urlsplit(scraped.url)
+
+    def connect(stack: ExitStack) -> socket.socket:
+        return stack.enter_context(socket.create_connection((address.hostname, address.port), 20))
+
+    def asks(client: socket.socket) -> None:
+        client.sendall(b"HEAD /healthz HTTP/1.1\r\n\r\n")
+        said = b""
+        while not said.endswith(b"\r\n\r\n"):
+            piece = client.recv(1000)
+            assert piece, "it was closed"
+            said += piece
+        assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+
+    with ExitStack() as stack:
+        scraper = connect(stack)
+        for _ in range(5):
+            asks(scraper)
+            asks(connect(stack))  # once; it is served, and so it has been let in
+
+
 def test_no_label_holds_an_id_a_text_or_a_workers_name(engine: Engine, scraped: Scraped) -> None:
     with engine.begin() as tx:
         some_work(tx)
